@@ -148,7 +148,7 @@ def _terms(question: Question, rows) -> Terms:
     if family.capability(TokenDraws) is not None:
         return _of_tokens(question, names, encoded)
     why = fitted.reader.whole
-    if not why and not fitted.reader.sums_missing and family.missing != "marginalised":
+    if not why and family.missing != "marginalised":
         why = family.missing
     if why:
         raise NotImplementedError(f"explain needs predictions for rows with missing cells: {why}")

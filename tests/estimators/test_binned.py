@@ -11,8 +11,8 @@ import pandas as pd
 import pytest
 
 import bayesgen as bg
+from bayesgen.families.conjugate import dirichlet_forest
 from bayesgen.posterior.drawn import MonteCarloWarning
-from bayesgen.predict import incomplete
 
 
 def table(n=120, seed=0, gaps=True):
@@ -75,6 +75,15 @@ def test_blocks_of_workers_need_declared_bins(structure):
         bg.fit_dask(clf, blocks[list(X.columns)], blocks["label"])
 
 
+def completions(row, n_codes):
+    """Every way to fill the missing cells of a row of codes."""
+    gaps = np.isnan(row)
+    ways = list(itertools.product(range(n_codes), repeat=gaps.sum()))
+    rows = np.repeat(row[None], len(ways), axis=0)
+    rows[:, gaps] = ways
+    return rows
+
+
 @pytest.mark.parametrize("structure", ["average", "tree", "map"])
 def test_forests_sum_over_many_missing_cells(structure, monkeypatch):
     rng = np.random.default_rng(0)
@@ -85,12 +94,12 @@ def test_forests_sum_over_many_missing_cells(structure, monkeypatch):
     for i, row in enumerate(rows):
         row[rng.choice(7, size=1 + i, replace=False)] = None
     own, encoded = clf.fitted_.posterior, clf.fitted_.read(pd.DataFrame(rows)).encoded
-    each = [own.log_joint(incomplete.completions(clf.fitted_, row, 0)) for row in encoded]
+    each = [own.log_joint(completions(row, 3)) for row in encoded]
     expected = np.array([np.logaddexp.reduce(values, axis=0) for values in each])
     exact = clf.predict_joint_log_proba(rows)
     np.testing.assert_allclose(exact, expected, rtol=1e-11)
-    monkeypatch.setattr(incomplete, "_STEPS", 0)  # all by draws of forests
-    _, error = own.model.family.log_predictive_of_known(encoded)
+    monkeypatch.setattr(dirichlet_forest, "_STEPS", 0)  # all by draws of forests
+    _, error = own.model.family.log_predictive_with_error(encoded)
     drawn = clf.predict_joint_log_proba(rows)
     if structure != "average":
         assert not error.any()
@@ -98,7 +107,7 @@ def test_forests_sum_over_many_missing_cells(structure, monkeypatch):
         return
     assert (np.abs(drawn - expected) <= 5 * error + 1e-10).all()
     assert error.max() < 0.03
-    mle = [own.log_joint(incomplete.completions(clf.fitted_, row, 0), "mle") for row in encoded]
+    mle = [own.log_joint(completions(row, 3), "mle") for row in encoded]
     expected = [np.logaddexp.reduce(values, axis=0) for values in mle]
     np.testing.assert_allclose(clf.predict_joint_log_proba(rows, method="mle"), expected)
 

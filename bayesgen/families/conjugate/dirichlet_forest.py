@@ -316,10 +316,7 @@ class DirichletForest(ConjugateFamily):
     kind: ClassVar[str] = "binned"
     statistics: ClassVar[type[Stats]] = ForestStats
     tunable: ClassVar[tuple[str, ...]] = ("strength", "root_weight")
-    missing: ClassVar[str] = (
-        "which columns depend on each other is known from complete pairs alone: pairwise counts of "
-        "incomplete rows have no common margins"
-    )
+    fits_missing: ClassVar[bool] = False
     no_pymc: ClassVar[str] = (
         "the forest is a discrete parameter; TreeAugmentedNB.to_pymc(structure=...) is the model "
         "of the tables for given forests, or of the mixture over all of few columns"
@@ -350,7 +347,11 @@ class DirichletForest(ConjugateFamily):
         ValueError
             At a missing cell, or a number that is no code of its feature.
         """
-        return declared_codes(X, self.levels, self.missing)
+        why = (
+            "which columns depend on each other is known from complete pairs alone: pairwise "
+            "counts of incomplete rows have no common margins"
+        )
+        return declared_codes(X, self.levels, why)
 
     def stats(self, X, y: Array, n_classes: int, weight: Array | None = None) -> ForestStats:
         """Counts of pairs of categories."""
@@ -365,20 +366,23 @@ class DirichletForest(ConjugateFamily):
 
     def log_likelihood(self, X, theta: Theta) -> Array:
         """Add up the log probabilities of cells given their parents' codes: (..., N, C)."""
-        codes = self.codes(X)
-        parents = np.asarray(theta["parents"]).astype(np.int64)
-        tables = np.asarray(theta["tables"], dtype=np.float64)
-        *lead, n_classes, n_features = parents.shape
-        parents, tables = parents.reshape(-1, n_features), tables.reshape(-1, *tables.shape[-3:])
-        log_p = np.empty((len(parents), len(codes)))
-        column = np.arange(n_features)
+        X, parents = np.asarray(X), np.asarray(theta["parents"]).astype(np.int64)
+        *lead, n_features = parents.shape
+        parents = parents.reshape(-1, n_features)
+        width = self.pairs.shape[-1]
+        tables = np.reshape(theta["tables"], (len(parents), n_features, width, width))
+        log_p = np.empty((len(parents), len(X)))
+        has_gaps = np.isnan(X).any(axis=1)
+        log_p[:, has_gaps] = log_likelihood_of_known(X[has_gaps], parents, tables)
+        column, complete = np.arange(n_features), np.flatnonzero(~has_gaps)
+        codes = self.codes(X[complete])
         for rows in row_blocks(len(codes), n_features):
             block = codes[rows]
-            for s, (up, table) in enumerate(zip(parents, tables, strict=True)):
+            for log_p_of_draw, up, table in zip(log_p, parents, tables, strict=True):
                 above = np.where(up < 0, 0, block[:, up])
                 with np.errstate(divide="ignore"):
-                    log_p[s, rows] = np.log(table[column, above, block]).sum(axis=1)
-        return np.moveaxis(log_p.reshape(*lead, n_classes, len(codes)), -1, -2)
+                    log_p_of_draw[complete[rows]] = np.log(table[column, above, block]).sum(axis=1)
+        return np.moveaxis(log_p.reshape(*lead, len(X)), -1, -2)
 
     def simulate(self, rng: np.random.Generator, theta: Theta, y: Array) -> Array:
         """Return (N, D) codes, as int64: roots first, then what depends on them."""
@@ -667,45 +671,23 @@ class DirichletForest(ConjugateFamily):
 
     def log_predictive(self, X) -> Array:
         """Multiply the columns' posterior means by a ratio of two sums over forests: (N, C)."""
-        codes = self.codes(X)
-        one = np.ones(len(codes))
-        return np.stack([self.log_growth(c, codes, one) for c in range(len(self.pairs))], axis=1)
+        return self.log_predictive_with_error(X)[0]
 
-    def log_predictive_of_known(self, X: Array) -> tuple[Array, Array]:
-        """Return (N, C) of codes with missing cells (NaN) summed out, and its standard error.
+    def log_predictive_with_error(self, X) -> tuple[Array, Array]:
+        """Return (N, C) `log_predictive` and its standard error: 0 but for rows with many gaps.
 
-        Exact for one forest per class; of an average by draws of forests.
+        Missing cells (NaN) are summed out: exactly for one forest per class, and for an average
+        where they may be filled in few ways, else by draws of forests.
         """
-        codes = np.asarray(X, dtype=np.float64)
-        log_p, error = np.empty((2, len(codes), len(self.strength)))
-        for c in range(len(self.strength)):
-            if self.is_forest:
-                forest = self.draw_parents(np.random.default_rng(0), 1, c)
-                log_p[:, c], error[:, c] = _given_forests(self, c, forest, codes)[0], 0.0
-                continue
-            rows = np.arange(len(codes))
-            for n in _DRAWS:
-                forests = self.draw_parents(np.random.default_rng([n, c]), n, c)
-                width = max(n, (codes.shape[1] + 1) ** 2)
-                for some in (rows[block] for block in row_blocks(len(rows), width, _CELLS)):
-                    log_p[some, c], error[some, c] = _averaged(self, c, forests, codes[some])
-                rows = rows[error[rows, c] > _ENOUGH]
-                if not len(rows):
-                    break
+        X, n_classes = np.asarray(X), len(self.pairs)
+        log_p, error = np.zeros((2, len(X), n_classes))
+        has_gaps = np.isnan(X).any(axis=1)
+        codes, one = self.codes(X[~has_gaps]), np.ones(np.count_nonzero(~has_gaps))
+        for c in range(n_classes):
+            log_p[~has_gaps, c] = self.log_growth(c, codes, one)
+        if has_gaps.any():
+            log_p[has_gaps], error[has_gaps] = _log_predictive_of_known(self, X[has_gaps])
         return log_p, error
-
-    def log_likelihood_of_known(self, X: Array, theta: Theta) -> Array:
-        """Return (..., N, C) of codes with missing cells (NaN) summed out, exactly."""
-        parents = np.asarray(theta["parents"]).astype(np.int64)
-        tables = np.asarray(theta["tables"], dtype=np.float64)
-        gone = np.isnan(X).any(axis=1)
-        log_p = np.empty((*parents.shape[:-2], len(X), parents.shape[-2]))
-        if not gone.all():
-            log_p[..., ~gone, :] = self.log_likelihood(X[~gone], theta)
-        flat = parents.reshape(-1, parents.shape[-1]), tables.reshape(-1, *tables.shape[-3:])
-        log_p_of_gaps = log_likelihood_of_known(X[gone], *flat).reshape(*parents.shape[:-1], -1)
-        log_p[..., gone, :] = np.moveaxis(log_p_of_gaps, -1, -2)
-        return log_p
 
     def log_predictive_without(self, X, y: Array, weight: Array) -> tuple[Array, Array]:
         """Subtract evidences with and without the row; a chosen forest is chosen without it."""
@@ -773,7 +755,7 @@ class DirichletForest(ConjugateFamily):
         """Return (n,) log evidence of class c with rows (n, D) of weights t (n,), less before."""
         log_growths = np.zeros(len(codes))
         i, j = self.neighbours[c]
-        for rows in row_blocks(len(codes), len(i) + self.n_columns, _CELLS):
+        for rows in row_blocks(len(codes), len(i) + self.n_columns, _CELLS // 4):
             if not t[rows].any():
                 continue
             growth = self.growth(c, codes[rows], t[rows])
@@ -899,8 +881,50 @@ class DirichletForest(ConjugateFamily):
 # S forests, N rows, D columns, K categories.
 
 _CELLS = 1 << 22  # numbers of one block: 32 MiB
+_COMPLETIONS = 4096  # of one row with missing cells
+_STEPS = 2e8  # completions x classes x columns^3 of a row that is summed over exactly: .1 s
 _DRAWS = 1024, 8192  # forests; the second of rows whose standard error is above `_ENOUGH`
 _ENOUGH = 0.02  # standard error of a log density
+
+
+def _log_predictive_of_known(f: "DirichletForest", X: Array) -> tuple[Array, Array]:
+    """Return (N, C) log predictive of codes with gaps (NaN), and its standard error."""
+    n_classes = len(f.pairs)
+    log_p, error = np.zeros((2, len(X), n_classes))
+    if f.is_forest:
+        for c in range(n_classes):
+            forest = f.draw_parents(np.random.default_rng(0), 1, c)
+            log_p[:, c] = _given_forests(f, c, forest, X)[0]
+        return log_p, error
+    n_ways = np.where(np.isnan(X), f.levels, 1.0).prod(axis=1)
+    is_few = (n_ways <= _COMPLETIONS) & (n_ways * f.n_columns**3 * n_classes <= _STEPS)
+    few, many = np.flatnonzero(is_few), np.flatnonzero(~is_few)
+    most = int(n_ways[few].max(initial=1))
+    for rows in (few[block] for block in row_blocks(len(few), most * f.n_columns, _CELLS)):
+        filled, first = completions(X[rows], f.levels)
+        log_p[rows] = np.logaddexp.reduceat(f.log_predictive(filled), first)
+    for c in range(n_classes if len(many) else 0):
+        unsure = many
+        for n in _DRAWS:
+            forests = f.draw_parents(np.random.default_rng([n, c]), n, c)
+            width = max(n, (f.n_columns + 1) ** 2)
+            for rows in (unsure[block] for block in row_blocks(len(unsure), width, _CELLS)):
+                log_p[rows, c], error[rows, c] = _averaged(f, c, forests, X[rows])
+            unsure = unsure[error[unsure, c] > _ENOUGH]
+            if not len(unsure):
+                break
+    return log_p, error
+
+
+def completions(X: Array, levels: Array) -> tuple[Array, Array]:
+    """Fill missing cells of codes (N, D) in every way: (M, D), and where each row's begin (N,)."""
+    row, filled = np.arange(len(X)), X
+    for j, k in enumerate(levels):
+        n = np.where(np.isnan(filled[:, j]), k, 1)
+        row, filled = np.repeat(row, n), np.repeat(filled, n, axis=0)
+        is_gap = np.isnan(filled[:, j])
+        filled[is_gap, j] = np.tile(np.arange(k), np.count_nonzero(is_gap) // k)
+    return filled, np.flatnonzero(np.diff(row, prepend=-1))
 
 
 def _averaged(f: "DirichletForest", c: int, parents: Array, codes: Array) -> tuple[Array, Array]:
@@ -955,12 +979,8 @@ def _upwards(codes: Array, parents: Array, tables: Array) -> Array:
     draw = np.arange(len(parents))
     one = (codes[..., None] == np.arange(tables.shape[-1])) | np.isnan(codes)[..., None]
     belief = np.repeat(np.moveaxis(one, 0, -1)[None].astype(np.float64), len(parents), axis=0)
-    depth, above = np.zeros(parents.shape, dtype=np.int64), parents
-    while (above >= 0).any():
-        depth += above >= 0
-        above = np.where(above >= 0, np.take_along_axis(parents, np.maximum(above, 0), 1), -1)
     log_p = np.zeros((len(parents), len(codes)))
-    for u in np.argsort(-depth, axis=1, kind="stable").T:
+    for u in np.argsort(-depths(parents), axis=1, kind="stable").T:
         message = tables[draw, u] @ belief[draw, u]  # (S, K of the parent, N)
         up = parents[draw, u]
         root = up < 0
