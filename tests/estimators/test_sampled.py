@@ -28,20 +28,14 @@ Y = np.array(list("abc") * (N // 3))
 SHIFT = np.array([0.0, 2.0, 1.0])[np.arange(N) % 3]
 REALS = RNG.normal(size=(N, 3)) + SHIFT[:, None]
 COUNTS = RNG.poisson(np.exp(REALS / 2))
-KINDS = {"reals": REALS, "counts": COUNTS, "bits": (REALS > 1).astype(int)}
-# what each estimator is fitted to; a new one is given its row here
-DATA = {
-    "BayesianLogisticRegression": "reals",
-    "HierarchicalBernoulliNB": "bits",
-    "MixtureDiscriminant": "reals",
-    "NegativeBinomialNB": "counts",
-    "StudentTNB": "reals",
+ROWS = {  # what each estimator is fitted to; a new one is given its row here
+    bg.BayesianLogisticRegression: REALS,
+    bg.HierarchicalBernoulliNB: (REALS > 1).astype(int),
+    bg.MixtureDiscriminant: REALS,
+    bg.NegativeBinomialNB: COUNTS,
+    bg.StudentTNB: REALS,
 }
-SAMPLED = {
-    estimator.__name__: estimator
-    for estimator in ESTIMATORS
-    if issubclass(estimator, SampledClassifier)
-}
+FEW = {"draws": 30, "tune": 1, "chains": 2, "random_state": 4}
 SOUND = Diagnosis(0, 1.0, "pi", 1e4, "pi", 2)
 
 
@@ -66,26 +60,19 @@ def prior_for_posterior(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bayesgen.inference.nuts.warn_unless_sound", lambda *_, **__: SOUND)
 
 
-def fit(name: str, y: Any = Y, **options: Any) -> Any:
-    clf = SAMPLED[name](draws=30, tune=1, chains=2, random_state=4)
-    return clf.fit(KINDS[DATA[name]], y, progressbar=False, **options)
-
-
-fit_once = cache(fit)
-
-
-def fitted(name: str) -> tuple[Any, Any]:
-    """A classifier, fitted once for all tests, and its rows."""
-    return copy.copy(fit_once(name)), KINDS[DATA[name]]
+@cache
+def fitted(estimator: Any) -> Any:
+    """Return a classifier that is fitted once for all tests."""
+    return estimator(**FEW).fit(ROWS[estimator], Y, progressbar=False)
 
 
 pytestmark = pytest.mark.filterwarnings("ignore::bayesgen.posterior.drawn.MonteCarloWarning")
 
 
-@pytest.fixture(params=sorted(SAMPLED))
+@pytest.fixture(params=[e for e in ESTIMATORS if issubclass(e, SampledClassifier)])
 def each(request):
     """A classifier and its rows."""
-    return fitted(request.param)
+    return copy.copy(fitted(request.param)), ROWS[request.param]
 
 
 def test_predictions(each):
@@ -116,7 +103,7 @@ def test_summary(each):
 
 
 def test_report():
-    clf, X = fitted("HierarchicalBernoulliNB")
+    clf, X = copy.copy(fitted(bg.HierarchicalBernoulliNB)), ROWS[bg.HierarchicalBernoulliNB]
     report = bg.report(clf, X, Y, training=(X, Y))
     keys = [section.key for section in report.sections]
     assert {"verdict", "doubts", "sampling"} <= set(keys)
@@ -186,19 +173,16 @@ def test_what_needs_a_closed_form_says_so(each):
 
 def test_weights_are_taken_and_counts_may_be_float32():
     weight = np.linspace(0.5, 2, N)
-    X = COUNTS.astype(np.float32)
     one, other = (
-        SAMPLED["NegativeBinomialNB"](draws=30, tune=1, chains=2, random_state=4).fit(
-            rows, Y, sample_weight=weight, progressbar=False
-        )
-        for rows in (X, COUNTS)
+        bg.NegativeBinomialNB(**FEW).fit(rows, Y, sample_weight=weight, progressbar=False)
+        for rows in (COUNTS.astype(np.float32), COUNTS)
     )
-    np.testing.assert_allclose(one.predict_proba(X), other.predict_proba(X), rtol=1e-6)
+    np.testing.assert_allclose(one.predict_proba(COUNTS), other.predict_proba(COUNTS), rtol=1e-6)
 
 
 def test_a_regression_names_the_column_of_a_missing_cell():
     X = pd.DataFrame(REALS, columns=["age", "height", "weight"])
-    clf = bg.BayesianLogisticRegression(draws=30, tune=1, chains=2).fit(X, Y, progressbar=False)
+    clf = bg.BayesianLogisticRegression(**FEW).fit(X, Y, progressbar=False)
     X.loc[4, "height"] = np.nan
     for ask in (clf.predict, lambda X: clone(clf).fit(X, Y)):
         with pytest.raises(ValueError, match=r"NaN: column 'height' in row 4; p\(y \| x\) says"):
@@ -211,8 +195,7 @@ def test_a_prior_object_is_asked_for_when_a_file_is_read(tmp_path):
     def prior(name: str, dims: Any) -> Any:
         return pm.Gamma(name, 3.0, 0.3, dims=dims)
 
-    clf = bg.StudentTNB(nu=prior, draws=30, tune=1, chains=2, random_state=4)
-    clf.fit(REALS, Y, progressbar=False)
+    clf = bg.StudentTNB(nu=prior, **FEW).fit(REALS, Y, progressbar=False)
     clf.save(tmp_path / "m.nc")
     with pytest.raises(ValueError, match=r"saved with nu=\.\.\., which a file cannot hold"):
         bg.load(tmp_path / "m.nc")
