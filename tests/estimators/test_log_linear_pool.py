@@ -1,7 +1,5 @@
 """Pools whatever their exponents are: members, ways in, refusals, files."""
 
-import pickle
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -53,69 +51,11 @@ def pool(flowers):
     return two().fit(*flowers)
 
 
-def test_class_prior_does_not_depend_on_the_order_of_members(penguins):
-    X, y = (table[::4] for table in penguins)
-    members = [("discriminative", bg.MetaTreeForest(5)), ("columns", bg.MixedNB())]
-    weights = {"Adelie": 0.1, "Chinstrap": 0.6, "Gentoo": 0.3}
-    trained = np.log((y.value_counts().sort_index().to_numpy() + 1) / (len(y) + 3))
-    for ordered in (members, members[::-1]):
-        pool = bg.LogLinearPool(ordered).fit(X, y)
-        shifted = pool.predict_log_proba(X, class_prior=weights)
-        expected = pool.predict_log_proba(X) - trained + np.log(list(weights.values()))
-        np.testing.assert_allclose(shifted, log_softmax(expected, axis=1), atol=1e-12)
-
-
 def test_texts_without_a_known_token_have_the_class_frequencies():
     texts = ["cheap pills now"] * 3 + ["see you at noon", "lunch at noon", "see you then"] * 9
     pool = bg.LogLinearPool().fit(texts, ["spam"] * 3 + ["ham"] * 27)
     p = pool.predict_proba(["", "  ", "\u041f\u0440\u0438\u0432\u0435\u0442"])
     np.testing.assert_allclose(p[[0, 2]], [[28 / 32, 4 / 32]] * 2, rtol=1e-12)
-
-
-@pytest.mark.parametrize("members", ["auto", [bg.MixedNB()]])
-def test_explanation_adds_up(penguins, members):
-    X, y = (table[::4] for table in penguins)
-    pool = bg.LogLinearPool(members).fit(X, y)
-    table = pool.explain(X[:20], classes=("Gentoo", "Adelie"))
-    log_p = pool.predict_log_proba(X[:20])
-    odds = log_p[:, 2] - log_p[:, 0]
-    np.testing.assert_allclose(table["predictive_log_odds"], odds, rtol=1e-6)
-    total = table["predictive"].sum("feature") + table["predictive_intercept"]
-    np.testing.assert_allclose(total, odds, rtol=0, atol=1e-9)
-    assert list(table["feature"].values) == list(X.columns)
-
-
-def numbers(X):
-    return X.select_dtypes("number").fillna(0).to_numpy()
-
-
-FORMS = {  # of penguins: rows, labels, options of fit
-    "table": lambda X, y: (
-        X.assign(flag=X["body_mass_g"] > 4000, island=X["island"].astype("category")),
-        y.where(np.arange(len(y)) % 5 > 0, None),
-        {"unlabelled": "ignore"},
-    ),
-    "groups": lambda X, y: (
-        X,
-        y,
-        {"groups": np.arange(len(y)) // 3, "sample_weight": np.linspace(0.5, 2, len(y))},
-    ),
-    "array": lambda X, y: (numbers(X), y.to_numpy(), {}),
-    "sparse": lambda X, y: (sparse.csr_matrix(numbers(X).round() % 7), y, {}),
-    "texts": lambda X, y: (X["island"].fillna("no").tolist(), y, {}),
-}
-
-
-@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
-def test_intervals_after_a_file_and_a_pickle(penguins, tmp_path, form):
-    """They need the training rows, which files and pickles of a pool hold."""
-    X, y, options = form(*(table[::6] for table in penguins))
-    pool = bg.LogLinearPool().fit(X, y, **options)
-    pool.save(tmp_path / "pool.nc")
-    ends = pool.predict_interval(X[:4], draws=10)["interval"].values
-    for again in (bg.load(tmp_path / "pool.nc"), pickle.loads(pickle.dumps(pool))):
-        np.testing.assert_array_equal(again.predict_interval(X[:4], draws=10)["interval"], ends)
-        assert repr(again.summary()) == repr(pool.summary())
 
 
 def test_pipelines_and_names(flowers):
@@ -138,20 +78,6 @@ def test_documents_and_counts():
     assert (pool.predict(texts) == y).all()
     counts = sparse.csr_matrix(np.random.default_rng(0).poisson(1.0, size=(18, 5)))
     assert set(bg.LogLinearPool().fit(counts, y).members_) == {"bits", "counts"}
-
-
-@pytest.mark.parametrize("library", ["dask", "xarray"])
-def test_results_of_dask_and_xarray_rows(flowers, library):
-    X, y = flowers
-    table = xr.DataArray(X, {"feature": list("abcd")}, ("flower", "feature"))
-    if library == "dask":
-        table = pytest.importorskip("dask.array").from_array(X, chunks=(10, 3))
-    pool, expected = two().fit(table, y), two().fit(X, y)
-    assert pool.loo(table, y).elpd == pytest.approx(expected.loo(X, y).elpd)
-    for name in ("predict_interval", "predict_set", "explain"):
-        results = getattr(pool, name)(table[:5])
-        for variable, values in getattr(expected, name)(X[:5]).data_vars.items():
-            np.testing.assert_array_equal(results[variable].values, values.values)
 
 
 def test_many_rows_give_exponents_from_some(flowers):

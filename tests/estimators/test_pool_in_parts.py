@@ -32,12 +32,6 @@ def new(rows=40):
     return X.sample(rows, random_state=3)
 
 
-def test_few_rows_in_parts_are_one_fit():
-    in_parts = bg.fit_stream(bg.LogLinearPool(MEMBERS), parts())
-    at_once = bg.LogLinearPool(MEMBERS).fit(X, Y)
-    np.testing.assert_array_equal(in_parts.predict_proba(new()), at_once.predict_proba(new()))
-
-
 @pytest.fixture
 def small_sample(monkeypatch):
     monkeypatch.setattr(pool, "_SAMPLE", SOME)
