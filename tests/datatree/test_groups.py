@@ -1,53 +1,37 @@
 """Groups that models are criticised by: against SciPy, row by row, and by their laws."""
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from scipy import sparse, stats
+from scipy import stats
 from scipy.special import logsumexp
 
 import bayesgen as bg
 from bayesgen.datatree import groups
+from bayesgen.datatree.tree import read_draws
 from bayesgen.posterior import drawn
+from tests.estimators.cases import CASES, KINDS, sample
 
-RNG = np.random.default_rng(0)
-N, CODES = 12, np.arange(12) % 3
-LABELS = np.array(["ant", "bee", "cow"])[CODES]
+RNG, N = np.random.default_rng(0), 12
 BOTH = ("label", "x")
 EVERY = ("prior", "prior_predictive", "posterior_predictive", "log_likelihood", "log_prior")
-REAL = RNG.normal(size=(N, 2)) * [1.0, 30.0] + CODES[:, None] * [0.5, 20.0]
-BITS = (RNG.random((N, 3)) < 0.2 + 0.2 * CODES[:, None]).astype(float)
-COUNTS = RNG.poisson(1.0 + CODES[:, None] * [0, 1, 2]).astype(float)
-WORDS = np.array([[RNG.choice(list("uvw")), RNG.choice(list("pq"))] for _ in range(N)])
-WORDS[:3, 0] = list("uvw")
-TABLE = pd.DataFrame({"size": REAL[:, 0], "bit": BITS[:, 0] > 0, "word": WORDS[:, 0]})
-TEXTS = ["".join(RNG.choice(list("xy"), RNG.integers(1, 6))) for _ in range(N)]
 
 
-def with_gaps(X: np.ndarray) -> np.ndarray:
-    out = X.copy()
-    out[1, 0] = out[2] = np.nan
-    return out
+class Fit:
+    """A case of the estimators with few rows, fitted and drawn from once."""
 
-
-@dataclass
-class Case:
-    """A classifier and its rows, fitted and drawn from once."""
-
-    name: str
-    clf: Any
-    X: Any
+    def __init__(self, name: str) -> None:
+        self.name, self.clf = name, CASES[name].make()
+        self.X, self.codes, self.y = sample(CASES[name], N)
 
     @cached_property
     def fitted(self) -> Any:
-        return self.clf.fit(self.X, LABELS)
+        return self.clf.fit(self.X, self.y)
 
     @cached_property
     def encoded(self) -> Any:
@@ -55,16 +39,11 @@ class Case:
 
     @cached_property
     def tree(self) -> Any:
-        return self.fitted.draw_posterior(500, 4, X=self.X, y=LABELS, groups=EVERY, replicate=BOTH)
+        return self.fitted.draw_posterior(500, 4, X=self.X, y=self.y, groups=EVERY, replicate=BOTH)
 
     @cached_property
     def theta(self) -> dict[str, np.ndarray]:
-        found = {name: self.tree["posterior"][name].values for name in self.fitted.model_.params}
-        if self.name == "categorical":  # u, v, w and p, q are listed one after the other
-            cells = found["theta"]
-            found["theta"] = np.zeros((*cells.shape[:-1], 2, 3))
-            found["theta"][..., 0, :], found["theta"][..., 1, :2] = cells[..., :3], cells[..., 3:]
-        return found
+        return read_draws(self.tree, self.fitted.model_.params, self.fitted.fitted_.coords)
 
     @cached_property
     def log_joint(self) -> np.ndarray:
@@ -73,29 +52,20 @@ class Case:
         return log_density + np.log(self.theta["pi"])[..., None, :]
 
 
-CASES = [
-    Case("gaussian", bg.GaussianNB(), REAL),
-    Case("gaussian-missing", bg.GaussianNB(), with_gaps(REAL)),
-    Case("linear", bg.LinearDiscriminant(), REAL),
-    Case("quadratic", bg.QuadraticDiscriminant(), REAL),
-    Case("bernoulli-missing", bg.BernoulliNB(2.0, 3.0), with_gaps(BITS)),
-    Case("multinomial", bg.MultinomialNB(), COUNTS),
-    Case("poisson-sparse", bg.PoissonNB(), sparse.csr_matrix(COUNTS)),
-    Case("categorical", bg.CategoricalNB(), WORDS),
-    Case("mixed", bg.MixedNB(), TABLE),
-    Case("markov", bg.MarkovNB(order=2), TEXTS),
-]
-BY_NAME = {case.name: case for case in CASES}
-every_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+FITS = ("GaussianNB", "LinearDiscriminant", "QuadraticDiscriminant", "BernoulliNB", "MultinomialNB")
+FITS += ("PoissonNB", "CategoricalNB", "MixedNB", "MarkovNB 2")
+BY_NAME = {name: Fit(name) for name in FITS}
+every_case = pytest.mark.parametrize("case", BY_NAME.values(), ids=FITS)
+REAL, LABELS = BY_NAME["GaussianNB"].X, BY_NAME["GaussianNB"].y
 
 
 # ------------------------------------------------------------------------------- log likelihood
 
 
 @every_case
-def test_log_likelihood_is_that_of_each_row_and_its_label(case: Case) -> None:
+def test_log_likelihood_is_that_of_each_row_and_its_label(case: Fit) -> None:
     group = case.tree["log_likelihood"]
-    of_label = case.log_joint[..., np.arange(N), CODES]
+    of_label = case.log_joint[..., np.arange(N), case.codes]
     np.testing.assert_allclose(group["joint"], of_label, rtol=1e-10)
     given_x = of_label - logsumexp(case.log_joint, axis=-1)
     np.testing.assert_allclose(group["label"], given_x, rtol=1e-8, atol=1e-9)
@@ -206,14 +176,14 @@ def test_densities_that_all_draws_share_are_made_different() -> None:
 
 
 @every_case
-def test_blocks_of_rows_give_the_same(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_blocks_of_rows_give_the_same(case: Fit, monkeypatch: pytest.MonkeyPatch) -> None:
     family = case.fitted.model_.family
     few = {name: value[:, :20] for name, value in case.theta.items()}
-    whole = groups.log_likelihood(family, few, case.encoded, CODES)
+    whole = groups.log_likelihood(family, few, case.encoded, case.codes)
     monkeypatch.setattr(drawn, "_BLOCK", 3 * 4 * 20 * 5)  # five rows at a time
     blocks = [rows for rows, _ in drawn.log_densities(family, few, case.encoded, 3)]
     assert len(blocks) > 1
-    parts = groups.log_likelihood(family, few, case.encoded, CODES)
+    parts = groups.log_likelihood(family, few, case.encoded, case.codes)
     for name in whole:
         np.testing.assert_allclose(whole[name], parts[name], rtol=1e-12, atol=1e-12)
 
@@ -223,8 +193,8 @@ def test_blocks_of_rows_give_the_same(case: Case, monkeypatch: pytest.MonkeyPatc
 
 def test_log_prior_and_likelihood_add_up_to_the_posterior() -> None:
     """Bayes' theorem at every draw: log prior + sum of joint - log posterior = log evidence."""
-    for case in CASES:
-        if case.name == "markov":  # the density of the prior is that of other contexts
+    for case in BY_NAME.values():
+        if case.name == "MarkovNB 2":  # the density of the prior is that of other contexts
             continue
         prior = case.tree["log_prior"]
         joint = case.tree["log_likelihood"]["joint"].sum("obs_id")
@@ -245,7 +215,7 @@ def assert_frequencies(hits: np.ndarray, p: np.ndarray) -> None:
 
 
 @every_case
-def test_labels_are_drawn_given_x(case: Case) -> None:
+def test_labels_are_drawn_given_x(case: Fit) -> None:
     drawn = case.tree["posterior_predictive"]["label"].values.reshape(-1, N)
     p = np.exp(case.log_joint - logsumexp(case.log_joint, axis=-1, keepdims=True))
     for c in range(2):
@@ -260,30 +230,29 @@ def marginal(column: int, c: int, family: Any) -> Any:
     return stats.t(df, family.mu[c, column] + family.shift[column], scale)
 
 
-@pytest.mark.parametrize("name", ["gaussian", "gaussian-missing"])
-def test_real_features_are_drawn_from_the_predictive(name: str) -> None:
+def test_real_features_are_drawn_from_the_predictive() -> None:
     """Draws are independent: the columns of a row are so many draws of its class's predictive."""
-    case = BY_NAME[name]
-    posterior = case.tree["posterior_predictive"]["x"].values.reshape(-1, N, 2)
-    for row, column in np.ndindex(3, 2):
-        law = marginal(column, int(CODES[row]), case.fitted.model_.family)
+    case = BY_NAME["GaussianNB"]
+    posterior = case.tree["posterior_predictive"]["x"].values.reshape(-1, N, 3)
+    for row, column in np.ndindex(3, 3):
+        law = marginal(column, int(case.codes[row]), case.fitted.model_.family)
         assert stats.kstest(posterior[:, row, column], law.cdf).pvalue > 1e-4
-    x = case.tree["prior_predictive"]["x"].values.reshape(-1, N, 2)
+    x = case.tree["prior_predictive"]["x"].values.reshape(-1, N, 3)
     label = case.tree["prior_predictive"]["label"].values.reshape(-1, N)
-    for c, column in np.ndindex(3, 2):
+    for c, column in np.ndindex(3, 3):
         law = marginal(column, c, case.fitted.prior_.family)
         assert stats.kstest(x[label[:, 0] == c, 0, column], law.cdf).pvalue > 1e-4
 
 
 def test_documents_keep_their_lengths() -> None:
-    case = BY_NAME["multinomial"]
+    case = BY_NAME["MultinomialNB"]
     for group in ("posterior_predictive", "prior_predictive"):
-        assert (case.tree[group]["x"].sum("feature") == COUNTS.sum(axis=1)).all()
+        assert (case.tree[group]["x"].sum("feature") == case.X.sum(axis=1)).all()
 
 
 def test_prior_predictive_rows_of_a_draw_share_their_weights() -> None:
     """Labels of a draw follow the Dirichlet-multinomial, not one multinomial for all draws."""
-    label = BY_NAME["gaussian"].tree["prior_predictive"]["label"].values.reshape(-1, N)
+    label = BY_NAME["GaussianNB"].tree["prior_predictive"]["label"].values.reshape(-1, N)
     number = (label == 0).sum(axis=1)
     law = stats.betabinom(N, 1, 2).pmf(np.arange(N + 1))  # of Dirichlet(1, 1, 1) weights
     seen = np.bincount(number, minlength=N + 1)
@@ -291,13 +260,12 @@ def test_prior_predictive_rows_of_a_draw_share_their_weights() -> None:
 
 
 @every_case
-def test_rows_are_named_as_in_pymc(case: Case) -> None:
+def test_rows_are_named_as_in_pymc(case: Fit) -> None:
     observed = case.tree["observed_data"]
-    np.testing.assert_array_equal(observed["label"], CODES)
+    np.testing.assert_array_equal(observed["label"], case.codes)
     assert observed["label"].dtype == np.int64
-    prefixes = ["bernoulli_", "categorical_", "gaussian_"] if case.name == "mixed" else [""]
-    if case.name in ("markov", "poisson-sparse"):
-        prefixes = []
+    blocks = [f"{kind}_" for kind in KINDS] if case.name == "MixedNB" else [""]
+    prefixes = [] if case.name == "MarkovNB 2" else blocks
     assert set(observed.data_vars) == {"label", *(f"{prefix}x" for prefix in prefixes)}
     for prefix in prefixes:
         x, dim = observed[f"{prefix}x"], f"{prefix}feature"
@@ -306,12 +274,13 @@ def test_rows_are_named_as_in_pymc(case: Case) -> None:
             drawn = case.tree[group][f"{prefix}x"]
             assert drawn.dims == ("chain", "draw", *x.dims)
             assert drawn[dim].values.tolist() == x[dim].values.tolist()
-            if not case.name.endswith("missing"):
+            if not x.isnull().any():
                 assert (drawn.dtype.kind in "iu") == (x.dtype.kind in "iu")
-    if case.name == "mixed":
-        assert observed["gaussian_feature"].values.tolist() == ["size"]
-        np.testing.assert_array_equal(observed["gaussian_x"].values[:, 0], TABLE["size"])
-        np.testing.assert_array_equal(observed["bernoulli_x"].values[:, 0], TABLE["bit"])
+    if case.name == "MixedNB":
+        for kind, columns in KINDS.items():
+            assert observed[f"{kind}_feature"].values.tolist() == columns
+        np.testing.assert_array_equal(observed["gaussian_x"], case.X[KINDS["gaussian"]])
+        np.testing.assert_array_equal(observed["bernoulli_x"], case.X[KINDS["bernoulli"]])
 
 
 # ------------------------------------------------------------------------------------ refusals
@@ -331,7 +300,7 @@ def fitted() -> Any:
         pytest.param({"y": LABELS}, "X and y must be given together", id="no rows"),
         pytest.param({"X": REAL, "y": LABELS[:-1]}, r"\[11, 12\]", id="lengths"),
         pytest.param({"X": REAL, "y": ["dog", *LABELS[1:]]}, "'dog' is not a class", id="label"),
-        pytest.param({"X": BITS, "y": LABELS}, "3 features", id="columns"),
+        pytest.param({"X": REAL[:, :2], "y": LABELS}, "2 features", id="columns"),
     ],
 )
 def test_what_cannot_be_drawn_is_refused(
@@ -342,7 +311,7 @@ def test_what_cannot_be_drawn_is_refused(
 
 
 def test_indicators_of_a_class_with_a_slash_are_refused() -> None:
-    clf = bg.GaussianNB().fit(REAL, np.where(CODES == 0, "n/a", "b"))
+    clf = bg.GaussianNB().fit(REAL, np.where(LABELS == "ash", "n/a", "b"))
     with pytest.raises(ValueError, match=r"'indicators' .* '/'.*'n/a'"):
         clf.draw_posterior(5, X=REAL, y=["b"] * len(REAL), replicate=["indicators"])
     assert "label" in clf.draw_posterior(5, X=REAL, y=["b"] * len(REAL))["posterior_predictive"]
@@ -350,7 +319,7 @@ def test_indicators_of_a_class_with_a_slash_are_refused() -> None:
 
 @pytest.mark.parametrize(
     ("name", "numbers"),
-    [("prior", 15), ("prior_predictive", 51), ("posterior_predictive", 36), ("log_likelihood", 24)],
+    [("prior", 21), ("prior_predictive", 69), ("posterior_predictive", 48), ("log_likelihood", 24)],
 )
 def test_groups_that_would_not_fit_are_refused(
     fitted: Any, monkeypatch: pytest.MonkeyPatch, name: str, numbers: int

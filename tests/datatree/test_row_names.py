@@ -29,8 +29,9 @@ def fits():
         lambda clf, X: clf.explain(X=X),
         lambda clf, X: bg.decide(clf, X, [[0, 1], [1, 0]]),
         lambda clf, X: clf.typicality(X),
+        lambda clf, X: bg.estimate_class_prior(clf, X, draws=30)["predictions"],
     ],
-    ids=["interval", "uncertainty", "posterior", "set", "explain", "decide", "typicality"],
+    ids=["interval", "uncertainty", "posterior", "set", "explain", "decide", "typicality", "shift"],
 )
 def test_the_index_is_obs_id(fits, which, call):
     clf, pool, X = fits

@@ -2,6 +2,7 @@
 
 import enum
 import uuid
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -11,7 +12,8 @@ import pytest
 import bayesgen as bg
 from bayesgen.encoding.labels import code_labels, codes_of, is_labelled, labels_of
 
-RNG = np.random.default_rng(1)
+RNG, NAN = np.random.default_rng(1), np.nan
+SAMPLED_OR_NOT = (bg.GaussianNB, bg.StudentTNB)
 
 
 @pytest.mark.parametrize(
@@ -36,33 +38,58 @@ def test_codes_are_those_of_sorted_labels(y):
     np.testing.assert_array_equal(labels[codes], y)
 
 
-@pytest.mark.parametrize("missing", [None, np.nan])
-def test_a_missing_label_among_strings_is_refused(missing):
-    with pytest.raises(ValueError, match=r"no label in 1 row\(s\), the first is row 2"):
-        code_labels(np.array(["a", "b", missing, "a", "b"], dtype=object))
-
-
-def test_minus_one_marks_a_row_without_a_label_where_these_are_expected():
-    for y, known in (
-        ([-1, 0, 1], [False, True, True]),
-        ([-1.0, 3.0, 2.0], [False, True, True]),
-        (np.array([2, 0, -1], dtype=object), [True, True, False]),
-        (["-1", "a", "b"], [True, True, True]),
-        (np.ma.masked_array([-1, 1, 2], mask=False), [True, True, True]),
-        (np.ma.masked_array([-1, 1, -1], [False, False, True]), [True, True, False]),
-        (np.array([3, 255], dtype=np.uint8), [True, True]),
-    ):
-        assert is_labelled(labels_of(y, unlabelled=True)).tolist() == known
-    for y in ([-1, 0, 1], [-1, 1, -1], [-1.0, 3.0, 2.0]):  # and a label where they are not
-        assert is_labelled(labels_of(y)).all()
+OPTIONAL = {"unlabelled": True}  # where -1 marks a row without a label
 
 
 @pytest.mark.parametrize(
-    "y", [[-1, 2, 2], [-1, 1, 1], [-1, -2, 3], [-1, 0, 1, np.nan], [-1, 0, 1, None]]
+    ("y", "options", "known"),
+    [
+        ([0.0, 1.0, NAN], {}, [1, 1, 0]),
+        (["a", None, "b"], {}, [1, 0, 1]),
+        ([1, None, -1], {}, [1, 0, 1]),
+        (np.ma.masked_array(["a", "b", "b"], [False, True, False]), {}, [1, 0, 1]),
+        (pd.Series(["a", None, "b"], dtype="string"), {}, [1, 0, 1]),
+        (pd.Series([0, None, 1], dtype="Int64"), {}, [1, 0, 1]),
+        ([True, False], {}, [1, 1]),
+        ([-1, 1, 1], {}, [1, 1, 1]),  # two classes, as many write them
+        ([-1.0, 3.0, 2.0], {}, [1, 1, 1]),
+        ([-1, 0, 1], OPTIONAL, [0, 1, 1]),
+        ([-1.0, 3.0, 2.0], OPTIONAL, [0, 1, 1]),
+        (np.array([2, 0, -1], dtype=object), OPTIONAL, [1, 1, 0]),
+        (["-1", "a", "b"], OPTIONAL, [1, 1, 1]),
+        (np.ma.masked_array([-1, 1, 2], mask=False), OPTIONAL, [1, 1, 1]),
+        (np.ma.masked_array([-1, 1, -1], [False, False, True]), OPTIONAL, [1, 1, 0]),
+        (np.array([3, 255], dtype=np.uint8), OPTIONAL, [1, 1]),
+    ],
 )
-def test_minus_one_that_may_be_a_label_is_refused(y):
-    with pytest.raises(ValueError, match="is -1 a label, or a row without one"):
-        labels_of(y, unlabelled=True)
+def test_which_rows_have_a_label(y, options, known):
+    assert is_labelled(labels_of(y, **options)).tolist() == [bool(k) for k in known]
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        *(
+            (partial(labels_of, y, unlabelled=True), "is -1 a label, or a row without one")
+            for y in ([-1, 2, 2], [-1, 1, 1], [-1, -2, 3], [-1, 0, 1, NAN], [-1, 0, 1, None])
+        ),
+        (lambda: is_labelled(labels_of([-1, -1], **OPTIONAL)), "no row of y has a label"),
+        *(
+            (partial(fit, y), r"no label in 1 row\(s\), the first is row 1.*unlabelled='ignore'")
+            for fit in (partial(make().fit, [[1.0], [2.0], [3.0]]) for make in SAMPLED_OR_NOT)
+            for y in (
+                ["a", None, "b"],
+                ("a", NAN, "b"),
+                np.ma.masked_array([1, 0, 1], [False, True, False]),
+                [0.0, NAN, 1.0],
+                np.array(["a", None, "b"], np.dtypes.StringDType(na_object=None)),
+            )
+        ),
+    ],
+)
+def test_rows_without_a_label_are_refused_where_they_are_not_expected(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
 
 
 @pytest.mark.parametrize("dtype", ["Int64", "int64[pyarrow]", "UInt64"])
@@ -110,8 +137,6 @@ def test_labels_of_strings_of_numpy(missing):
     clf = bg.GaussianNB().fit([[0.0], [1.0]], np.array(["b", "a"], dtype=kind))
     p = clf.predict_proba([[0.0]], class_prior={"a": 0.25, "b": 0.75})
     np.testing.assert_array_equal(p, clf.predict_proba([[0.0]], class_prior=[0.25, 0.75]))
-    with pytest.raises(ValueError, match=r"no label in 1 row\(s\), the first is row 1"):
-        bg.GaussianNB().fit([[0.0], [1.0]], np.array(["b", missing], dtype=kind))
 
 
 @pytest.mark.parametrize(
@@ -136,8 +161,6 @@ def test_what_has_no_order_with_the_classes_is_no_class(label, dtype):
 def test_nan_in_a_list_of_text_is_no_label(container):
     y = container(["ash", "birch", np.nan, "ash"])
     X = np.arange(8.0).reshape(4, 2)
-    with pytest.raises(ValueError, match=r"no label in 1 row\(s\), the first is row 2"):
-        bg.GaussianNB().fit(X, y)
     clf = bg.GaussianNB().fit(X, y, unlabelled="ignore")
     assert clf.classes_.tolist() == ["ash", "birch"]
     with pytest.raises(ValueError, match="nan is not a class"):

@@ -1,9 +1,11 @@
-"""Mutual information against enumeration, quadrature and scikit-learn's tools."""
+"""Mutual information against enumeration, and the selector in scikit-learn's tools.
+
+That of each family: ``tests/laws/test_capabilities.py`` and the tests of the families.
+"""
 
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import integrate, stats
 from sklearn.base import clone
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
@@ -19,10 +21,6 @@ def from_table(joint):
     return float(np.sum(joint[used] * np.log(joint[used] / independent[used])))
 
 
-def _pi(clf, method="posterior_mean"):
-    return clf.model_.class_weights(method, clf.stats_)
-
-
 def test_several_categories_by_enumeration():
     rng = np.random.default_rng(5)
     X, y = np.array(["p", "q", "r", "s"])[rng.integers(0, 4, (50, 2))], rng.integers(0, 3, 50)
@@ -35,49 +33,6 @@ def test_several_categories_by_enumeration():
         pi = (n.sum(axis=1) + 1) / 53
         smoothed = bg.mutual_information(clf, unit="nats")[j]
         assert float(smoothed) == pytest.approx(from_table(pi[:, None] * theta), rel=1e-10)
-
-
-def test_real_features_by_quadrature():
-    rng = np.random.default_rng(1)
-    y = np.repeat(["a", "b", "c"], [20, 30, 10])
-    X = rng.normal(size=(60, 2)) + np.where(y == "b", 2.0, 0.0)[:, None]
-    for clf in (bg.GaussianNB(), bg.GaussianNB(variance="tied"), bg.QuadraticDiscriminant()):
-        clf.fit(X, y)
-        theta, pi = clf.model_.estimate("map", clf.stats_), _pi(clf, "map")
-        sigma2 = theta.get("sigma2")
-        if sigma2 is None:
-            sigma2 = np.diagonal(theta["Sigma"], axis1=-2, axis2=-1)
-        sd = np.sqrt(np.broadcast_to(sigma2, theta["mu"].shape))
-        for j in range(2):
-
-            def integrand(x, j=j, theta=theta, sd=sd, pi=pi):
-                p = pi * stats.norm.pdf(x, theta["mu"][:, j], sd[:, j])
-                return np.sum(p * (np.log(p) - np.log(pi) - np.log(p.sum())))
-
-            expected = integrate.quad(integrand, -15, 15, limit=400, epsabs=1e-12)[0]
-            got = bg.mutual_information(clf, "map", unit="nats")[j]
-            assert float(got) == pytest.approx(expected, abs=1e-8)
-
-
-def test_counts_by_summation():
-    rng = np.random.default_rng(2)
-    y = np.repeat([0, 1], 25)
-    X = rng.poisson(np.where(y == 0, 2.0, 6.0)[:, None], (50, 2))
-    clf = bg.PoissonNB().fit(X, y)
-    rate, pi = clf.model_.estimate("posterior_mean", clf.stats_)["rate"], _pi(clf)
-    for j in range(2):
-        joint = pi[:, None] * stats.poisson.pmf(np.arange(80), rate[:, j, None])
-        expected = from_table(joint)
-        got = bg.mutual_information(clf, unit="nats")[j]
-        assert float(got) == pytest.approx(expected, rel=1e-8)
-
-
-def test_words_add_up_to_the_information_of_a_token():
-    X, y = np.array([[3, 1, 0], [2, 2, 1], [0, 1, 5]]), [0, 0, 1]
-    clf = bg.MultinomialNB().fit(X, y)
-    theta, pi = clf.model_.estimate("posterior_mean", clf.stats_)["theta"], _pi(clf)
-    total = float(bg.mutual_information(clf, unit="nats").sum())
-    assert total == pytest.approx(from_table(pi[:, None] * theta), rel=1e-10)
 
 
 def test_mixed_columns_each_by_its_own_family():

@@ -3,67 +3,31 @@
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 import xarray as xr
 
 import bayesgen as bg
-from bayesgen.encoding.labels import is_labelled, labels_of
 from bayesgen.inference import nuts, sampled
 from tests.graphs import PYTHON, pytensor
 
-NAN = np.nan
+ROWS, GAPS = [[1.0], [2.0], [4.0]], [[1.0, np.nan], [2.0, 1.0], [0.0, 3.0]]
 
 
 # of others, for them to mend
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
 
 
-# ------------------------------------------------------------------------------ labels or none
-
-UNKNOWN = [
-    ([0.0, 1.0, NAN], [1, 1, 0]),
-    (["a", None, "b"], [1, 0, 1]),
-    ([1, None, -1], [1, 0, 1]),
-    (np.ma.masked_array([-1, 1, -1], [False, False, True]), [1, 1, 0]),
-    (np.ma.masked_array(["a", "b", "b"], [False, True, False]), [1, 0, 1]),
-    (pd.Series(["a", None, "b"], dtype="string"), [1, 0, 1]),
-    (pd.Series([0, None, 1], dtype="Int64"), [1, 0, 1]),
-    (np.array([3, 255], dtype=np.uint8), [1, 1]),
-    ([True, False], [1, 1]),
-    ([-1, 1, 1], [1, 1, 1]),  # two classes, as many write them
-    ([-1.0, 1.0], [1, 1]),
-    (np.ma.masked_array([-1, 1, 1], [0, 0, 1]), [1, 1, 0]),
-]
-
-
-@pytest.mark.parametrize(("y", "known"), UNKNOWN)
-def test_which_rows_have_a_label(y, known):
-    assert is_labelled(labels_of(y)).tolist() == [bool(k) for k in known]
-
-
-def test_no_label_at_all_is_refused():
-    with pytest.raises(ValueError, match="no row of y has a label"):
-        is_labelled(labels_of([-1, -1], unlabelled=True))
-
-
 @pytest.mark.parametrize(
-    "y", [["a", None, "b"], np.ma.masked_array([0, 1, 1], [True, False, False]), [0.0, NAN, 1.0]]
+    ("make", "X", "options", "error", "message"),
+    [
+        (bg.GaussianNB, ROWS, {"draws": 100}, TypeError, "got draws: options of NUTS are for"),
+        (bg.StudentTNB, ROWS, {"draws": 0}, ValueError, "draws must be an integer"),
+        (bg.QuadraticDiscriminant, GAPS, {}, ValueError, r"have no closed form.*drop or impute"),
+    ],
 )
-@pytest.mark.parametrize("make", [bg.GaussianNB, bg.StudentTNB])
-def test_a_label_that_is_missing_is_refused(make, y):
-    with pytest.raises(ValueError, match="unlabelled='weighted'"):
-        make().fit([[1.0], [2.0], [3.0]], y)
-
-
-def test_arguments_of_fit():
-    X, y = [[1.0], [2.0], [4.0]], ["a", "b", "b"]
-    with pytest.raises(TypeError, match="got draws: options of NUTS are for classifiers that have"):
-        bg.GaussianNB().fit(X, y, draws=100)
-    with pytest.raises(ValueError, match="draws must be an integer"):
-        bg.StudentTNB().fit(X, y, draws=0)
-    with pytest.raises(ValueError, match=r"have no closed form.*drop or impute"):
-        bg.QuadraticDiscriminant().fit([[1.0, NAN], [2.0, 1.0], [0.0, 3.0]], y)
+def test_arguments_of_fit(make, X, options, error, message):
+    with pytest.raises(error, match=message):
+        make().fit(X, ["a", "b", "b"], **options)
 
 
 # ------------------------------------------------------------------------------ weighted rows

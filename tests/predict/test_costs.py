@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+import xarray as xr
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import load_iris
@@ -69,6 +70,7 @@ def test_chows_rule(iris, reject):
     np.testing.assert_array_equal(refused, top < 1 - reject)
     np.testing.assert_array_equal(table["decision"][~refused], clf.predict(X)[~refused])
     assert (table["expected_cost"].sel(action="reject") == reject).all()
+    xr.testing.assert_identical(bg.decide(clf, X, reject=reject), table)  # without costs
 
 
 def test_a_decision_does_not_change_with_the_unit_or_with_what_every_decision_costs(iris):
@@ -158,41 +160,19 @@ def test_one_class_no_rows_pipelines_and_draws(iris):
             {"setosa": {"keep": 1}, "versicolor": {}, "virginica": {"keep": 1}},
             "cost of keep where versicolor is true must be a finite number >= 0, got nan",
         ),
+        (pd.DataFrame(np.ones((3, 1)), NAMES, ["reject"]), "a decision 'reject' already"),
     ],
 )
 def test_costs_that_are_none(iris, cost, message):
     clf, X = iris
     with pytest.raises(ValueError, match=message):
-        bg.decide(clf, X, cost)
+        bg.decide(clf, X, cost, reject=1)
 
 
 @pytest.mark.parametrize("reject", [-1, np.nan, np.inf, [0.1, 0.2], "no"])
 def test_a_cost_of_rejection_that_is_none(iris, reject):
-    clf, X = iris
     with pytest.raises(ValueError, match="reject must be one finite number >= 0"):
-        bg.decide(clf, X, 1 - np.eye(3), reject=reject)
-
-
-def test_reject_twice(iris):
-    clf, X = iris
-    cost = pd.DataFrame(np.ones((3, 1)), NAMES, ["reject"])
-    with pytest.raises(ValueError, match="a decision 'reject' already"):
-        bg.decide(clf, X, cost, reject=1)
-
-
-@pytest.mark.parametrize("reject", [None, 0.3])
-def test_without_costs_every_mistake_costs_one(reject):
-    """Chow's rule (1970): the most probable class, or none where it is too improbable."""
-    X, y = load_iris(return_X_y=True)
-    clf = bg.GaussianNB().fit(X[:, :2], y)
-    p = clf.predict_proba(X[:, :2])
-    found = bg.decide(clf, X[:, :2], reject=reject)
-    chosen = p.argmax(axis=1).astype(object)
-    if reject is not None:
-        chosen[p.max(axis=1) < 1 - reject] = "reject"
-        assert "reject" in chosen.tolist()
-    assert found["decision"].values.tolist() == chosen.tolist()
-    np.testing.assert_allclose(found["expected_cost"].values[:, :3], 1 - p, atol=1e-12)
+        bg.decide(*iris, 1 - np.eye(3), reject=reject)
 
 
 def test_classes_that_are_true_and_false():

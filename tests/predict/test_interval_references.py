@@ -7,7 +7,6 @@ whose own errors of a percentile are below .001. The share of draws beyond an en
 """
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -38,26 +37,13 @@ def data(kind: str, n_classes: int, n: int) -> tuple[Any, Any, Any]:
     return rng.poisson(rate[y]), y, rng.poisson(rate[:1])
 
 
-CLASSIFIERS = [
-    "BernoulliNB",
-    "CategoricalNB",
-    "GaussianNB",
-    "LinearDiscriminant",
-    "MultinomialNB",
-    "PoissonNB",
-    "QuadraticDiscriminant",
-]
-
-
-def cases() -> Iterator[tuple[str, int, int]]:
-    """Every classifier with every case."""
-    for kind in CLASSIFIERS:
-        for n_classes, n in CASES:
-            yield kind, n_classes, n
+CLASSIFIERS = ["BernoulliNB", "CategoricalNB", "GaussianNB", "LinearDiscriminant"]
+CLASSIFIERS += ["MultinomialNB", "PoissonNB", "QuadraticDiscriminant"]
 
 
 @pytest.mark.filterwarnings("ignore::bayesgen.UnknownCategoryWarning")
-@pytest.mark.parametrize(("kind", "n_classes", "n"), list(cases()))
+@pytest.mark.parametrize(("n_classes", "n"), CASES)
+@pytest.mark.parametrize("kind", CLASSIFIERS)
 def test_share_of_draws_beyond_the_ends(kind: str, n_classes: int, n: int) -> None:
     X, y, new = data(kind, n_classes, n)
     clf = getattr(bg, kind)(prior="default").fit(X, y)

@@ -117,12 +117,6 @@ def test_the_reference_is_at_the_mode(alpha):
     )
 
 
-def test_responsibilities_by_hand():
-    f, rho = densities(0, 3, 4), np.array([[0.2, 0.3, 0.5]])
-    by_hand = f[1, 2] * 0.3 / (f[0, 2] * 0.2 + f[1, 2] * 0.3 + f[2, 2] * 0.5)
-    assert label_shift.responsibilities(f[None], rho)[0, 1, 2] == pytest.approx(by_hand)
-
-
 @settings(max_examples=60, deadline=None)
 @given(
     st.integers(0, 10**6),
