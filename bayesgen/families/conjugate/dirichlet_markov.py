@@ -26,7 +26,6 @@ from functools import cached_property, partial
 from typing import ClassVar, Self
 
 import numpy as np
-from scipy import sparse
 
 from bayesgen.families.capabilities import Urns
 from bayesgen.families.contract import ConjugateFamily, Stats, Tensors, Theta
@@ -169,13 +168,8 @@ class DirichletMarkov(ConjugateFamily):
             context = self.index.prefixes.find(docs.grams[:, :-1])
             block = self._integrated(docs, context)
             if (held := context >= 0).any():
-                use = held[docs.gram]
-                column = np.cumsum(held) - 1
-                matrix = sparse.csr_matrix(
-                    (docs.n[use], (docs.row[use], column[docs.gram[use]])),
-                    shape=(docs.n_rows, int(held.sum())),
-                )
-                block = block + dot_log(matrix, table[..., context[held], docs.grams[held, -1]])
+                of_grams = table[..., context[held], docs.grams[held, -1]]
+                block = block + dot_log(docs.matrix()[:, held], of_grams)
             log_p[..., rows, :] = block
         return log_p
 
@@ -244,14 +238,14 @@ class DirichletMarkov(ConjugateFamily):
             n = container(f"{prefix}stats_counts", index.dense(counts), dims)
             pm.Potential(f"{prefix}x", (n * pt.log(theta)).sum())
         elif X is not None:
-            tokens, lengths = ngrams.concatenate(X, self.n_tokens)
-            grams, gram = ngrams.distinct_ngrams(tokens, lengths, self.order, self.n_tokens)
+            grams, gram, document = ngrams.known_ngrams(X, self.order, self.n_tokens)
             place = index.prefixes.find(grams[:, :-1])[gram]
             cell = f"{prefix}cell"
-            row = pm.Data(f"{prefix}x_row", np.repeat(np.arange(len(X)), lengths), dims=cell)
-            length = pm.Data(f"{prefix}x_length", lengths.astype(np.int64), dims=OBS)
+            row = pm.Data(f"{prefix}x_row", document, dims=cell)
+            lengths = np.bincount(document, minlength=len(X))
+            length = pm.Data(f"{prefix}x_length", lengths, dims=OBS)
             context = pm.Data(f"{prefix}x_context", place, dims=cell)
-            cells = pm.Data(f"{prefix}cells", tokens, dims=cell)
+            cells = pm.Data(f"{prefix}cells", grams[gram, -1], dims=cell)
             moved_together = Assert(
                 f"the documents of {prefix}x_length have other tokens than {prefix}cells: set "
                 f"{prefix}x_row, {prefix}x_context and {prefix}cells (dim {cell}) with the labels"
@@ -265,17 +259,12 @@ class DirichletMarkov(ConjugateFamily):
         """Sums over the n-grams of each document, whose contexts this family must have."""
         import pytensor.tensor as pt
 
-        tokens, lengths = ngrams.concatenate(X, self.n_tokens)
-        grams, gram = ngrams.distinct_ngrams(tokens, lengths, self.order, self.n_tokens)
-        context = self.index.prefixes.find(grams[:, :-1])
+        docs = ngrams.DocumentCounts.count(X, self.order, self.n_tokens)
+        context = self.index.prefixes.find(docs.grams[:, :-1])
         if len(context) and context.min() < 0:
             raise ValueError("the documents have contexts that this family does not have")
-        cells = sparse.csr_matrix(
-            (np.ones(len(gram)), (np.repeat(np.arange(len(X)), lengths), gram)),
-            shape=(len(X), len(grams)),
-        )
-        table = pt.log(theta["theta"][:, context, grams[:, -1]]).T
-        return sum_cells(f"{prefix}ngrams", cells, table)
+        table = pt.log(theta["theta"][:, context, docs.grams[:, -1]]).T
+        return sum_cells(f"{prefix}ngrams", docs.matrix(), table)
 
     def linear_form(self, theta: Theta | None) -> tuple[Array, Array]:
         """Refused: a document is no vector of features."""
@@ -452,31 +441,23 @@ class DirichletMarkov(ConjugateFamily):
         Undefined where a pseudo-count plus count is below 1, and where all are 1: with alpha = 1
         that is every context that some class has not seen.
         """
-        seen, alpha, n_tokens = self.index, self.alpha, self.n_tokens
-        if n_tokens == 1:
-            return {"theta": np.ones((len(alpha), len(seen.contexts), 1))}
-        below = alpha < 1
-        low = np.repeat(below.sum(axis=1)[:, None], len(seen.contexts), axis=1)
-        total = np.repeat(alpha.sum(axis=1)[:, None], len(seen.contexts), axis=1)
-        token = seen.grams[:, -1]
-        for c, counts in enumerate(self.counts):  # cells that the counts have lifted to 1
-            lifted = below[c, token] & (alpha[c, token] + counts >= 1)
-            low[c] -= np.bincount(seen.context_of, lifted, len(seen.contexts)).astype(np.int64)
-            total[c] += np.bincount(seen.context_of, counts, len(seen.contexts))
-        bad = (low > 0) | (total <= n_tokens)
+        table = self.dense()
+        if self.n_tokens == 1:
+            return {"theta": np.ones_like(table)}
+        table -= 1
+        total = table.sum(axis=-1, keepdims=True)
+        bad = (table.min(axis=-1) < 0) | (total[..., 0] <= 0)
         if bad.any():
             m = int(np.argwhere(bad)[0, 1])
             refuse_undefined(
                 "map",
                 bad,
-                f"after the context {tuple(seen.contexts[m].tolist())} (row {m} of `contexts`) "
+                f"after the context {tuple(self.contexts[m].tolist())} (row {m} of `contexts`) "
                 "the Dirichlet density has no single mode, for which all pseudo-counts plus "
                 "counts must be at least 1 and one exceed 1",
                 "use alpha > 1, or method='posterior_mean'",
             )
-        table = seen.dense(self.counts)
-        table += alpha[:, None, :] - 1
-        table /= (total - n_tokens)[..., None]
+        table /= total
         return {"theta": table}
 
     def mean(self) -> dict[str, Array]:
@@ -597,7 +578,7 @@ class DirichletMarkov(ConjugateFamily):
         cell, total = self.pseudo_counts(grams, starts)
         others = total - np.add.reduceat(cell, starts, axis=1)
         left = others > _ROUNDING * total
-        counts = sparse.csr_matrix((docs.n, (docs.row, docs.gram)), (docs.n_rows, len(grams)))
+        counts = docs.matrix()
         for block in row_blocks(n, 4 * cell.size):
             size = block.stop - block.start
             logs = draw_log_gamma(rng, cell, (size, *cell.shape))

@@ -16,6 +16,7 @@ from itertools import product
 from typing import Self
 
 import numpy as np
+from scipy import sparse
 
 from bayesgen.errors import InputError
 from bayesgen.families.contract import Stats
@@ -82,16 +83,6 @@ def without_lone_tokens(X: Array) -> Array:
     documents = np.empty(len(X), dtype=object)
     documents[:] = np.split(tokens, np.cumsum(lengths)[:-1])
     return documents
-
-
-def distinct_ngrams(
-    tokens: Array, lengths: Array, order: int, n_tokens: int
-) -> tuple[Array, Array]:
-    """Distinct n-grams (G, order) of documents, and (T,) where that of each token is among them.
-
-    `tokens` and `lengths` are what `concatenate` returns.
-    """
-    return _distinct(_ngrams(tokens, lengths, order), len(tokens), n_tokens)
 
 
 def known_ngrams(X: Array, order: int, n_tokens: int) -> tuple[Array, Array, Array]:
@@ -327,6 +318,10 @@ class DocumentCounts:
         n = n.astype(np.float64)
         return cls(len(X), grams, row, gram, n, run, row[fresh], gram[fresh], np.bincount(run, n))
 
+    def matrix(self) -> sparse.csr_matrix:
+        """Return (N, U) counts of the n-grams."""
+        return sparse.csr_matrix((self.n, (self.row, self.gram)), (self.n_rows, len(self.grams)))
+
     def sum(self, entries: Array, runs: Array) -> Array:
         """Return (N,) sum over the entries of each document minus the sum over its runs."""
         return np.bincount(self.row, entries, self.n_rows) - np.bincount(
@@ -425,9 +420,9 @@ def count_ngrams(
             place=" {}",
         )
     n_tokens = n_tokens or int(tokens.max(initial=-1)) + 1
-    grams, inverse = distinct_ngrams(tokens, lengths, order, n_tokens)
-    cell = np.repeat(np.asarray(y, dtype=np.int64), lengths) * len(grams) + inverse
-    each = None if weight is None else np.repeat(np.asarray(weight, np.float64), lengths)
+    grams, gram, row = known_ngrams(X, order, n_tokens)
+    each = None if weight is None else np.asarray(weight, dtype=np.float64)[row]
+    cell = np.asarray(y, dtype=np.int64)[row] * len(grams) + gram
     total = np.bincount(cell, each, minlength=n_classes * len(grams))
     counts = total.reshape(n_classes, len(grams)).astype(np.float64)
     keep = counts.any(axis=0)
