@@ -37,7 +37,6 @@ SPELT = {
     "Halfnormal": "Half-Normal",
     "Invgamma": "Inverse-Gamma",
     "Lognormal": "Log-Normal",
-    "SoftmaxLabel": "Categorical",
     "T": "Student t",
 }
 WIDE, HIGH = 2.9, 1.75  # distances of nodes
