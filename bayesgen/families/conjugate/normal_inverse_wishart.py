@@ -17,7 +17,7 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -111,10 +111,8 @@ class ScatterStats(GaussianStats):
 
         Notes
         -----
-        Block by block the rows of each class are centred about their own mean, and the product of
-        the block with itself is added to the scatter. Blocks are merged as in `merge`: its
-        correction is the outer product of one more row for each class, which is written below the
-        others.
+        Block by block the rows of each class are centred about their own mean, and multiplied with
+        themselves. Blocks are merged as in `merge`.
         """
         n_rows, n_features = X.shape
         cells = (1 if shared else n_classes) * n_features**2
@@ -127,7 +125,10 @@ class ScatterStats(GaussianStats):
         groups = 1 if shared else n_classes
         n, mean = np.zeros(n_classes), np.zeros((n_classes, n_features))
         stats = cls(n, mean, np.zeros((groups, n_features, n_features)), shift, shared)
-        for rows in _blocks(n_rows, n_features, n_classes):
+        block_cells = n_features * max(_ROWS, _ROWS_A_CLASS * n_classes)
+        for rows in passes.row_blocks(
+            n_rows, n_features, min(_MOST_CELLS, max(_CELLS, block_cells))
+        ):
             d = passes.dense_block(X, rows) - shift
             codes, w = y[rows], None if weight is None else np.asarray(weight[rows], dtype=float)
             if w is not None and not w.all():  # rows of weight 0 may hold anything
@@ -171,13 +172,6 @@ def _reference(X: Matrix) -> Array:
     if not len(head):
         return np.zeros(X.shape[1])
     return np.median(head[: len(head) - (len(head) + 1) % 2], axis=0)
-
-
-def _blocks(n_rows: int, n_features: int, n_classes: int) -> Iterator[slice]:
-    wide = max(1, n_features)
-    step = max(_CELLS // wide, min(_MOST_CELLS // wide, max(_ROWS, _ROWS_A_CLASS * n_classes)), 1)
-    for start in range(0, n_rows, step):
-        yield slice(start, min(start + step, n_rows))
 
 
 def _refuse_missing(X: Array, rows: slice, weight: Array | None) -> None:
@@ -850,48 +844,31 @@ class NormalInverseWishart(ConjugateFamily):
         """Return (N, C), as in `ConjugateFamily.log_predictive`."""
         log_p = np.empty((X.shape[0], len(self.mu)))
         for rows, family, x in self.parts(X, _FEW_ROWS):
+            dim: Any = family.dim
             if passes.has_nan(x):
-                n_seen = (~np.isnan(x)).sum(axis=1)
                 q, half_log_det = gaussian.observed_distances(x, family.mu, family.psi)
-                log_p[rows] = family.log_student(q, half_log_det, n_seen)
+                dim = (~np.isnan(x)).sum(axis=1)[:, None]
             else:
                 q = gaussian.squared_distances(x, family.mu, family.whiten)
-                log_p[rows] = family.log_student(q, family.log_det / 2)
+                half_log_det = family.log_det / 2
+            df = family.nu - family.dim + 1
+            log_p[rows] = _log_student(q, df, dim, family.kappa, half_log_det)
         return log_p
-
-    def log_student(self, q: Array, half_log_det: Array, n_seen: Array | None = None) -> Array:
-        """Return (n, C) Student t densities at squared distances in the metric of psi^-1.
-
-        Of `n_seen` (n,) of the columns, whose block of psi has this determinant (n, G); None: all.
-        """
-        dim = self.dim if n_seen is None else n_seen[:, None]
-        df = self.nu - self.dim + 1
-        log_norm = log_gamma_difference(df / 2, dim / 2) - half_log_det
-        log_norm = log_norm - dim / 2 * (np.log(np.pi) + np.log1p(1 / self.kappa))
-        power = (df + dim) / 2
-        return np.asarray(log_norm - power * np.log1p(self.kappa / (self.kappa + 1) * q))
 
     def log_predictive_without(self, X: Matrix, y: Array, weight: Array) -> tuple[Array, Array]:
         """Update by rank one; rows of the training set have no missing cells."""
-        n_classes, live = len(self.mu), self.live
-        family, left = self.of_live(live), np.ones(X.shape[0])
-        if not len(live):
-            return np.zeros((X.shape[0], n_classes)), left
-        if self.shared:
-            log_x = np.empty((X.shape[0], n_classes))
-            for rows in passes.row_blocks(X.shape[0], len(live) * n_classes):
-                x = passes.dense_block(X, rows)[:, live] - family.shift
-                log_x[rows], left[rows] = _of_shared(family, x, y[rows], weight[rows])
-            return log_x, left
-        log_x = self.log_predictive(X)
-        for k in range(n_classes):
+        live, family = self.live, self.of_live(self.live)
+        n_rows, n_classes = X.shape[0], len(self.mu)
+        log_x = np.zeros((n_rows, n_classes)) if self.shared else self.log_predictive(X)
+        left = np.ones(n_rows)
+        for k in range(n_classes) if len(live) else ():
+            # a matrix that classes share loses the row in all of them
+            changed = slice(None) if self.shared else slice(k, k + 1)
             members = np.flatnonzero(y == k)
-            for block in passes.row_blocks(len(members), len(live)):
-                rows_of_k = members[block]
-                x = passes.dense_block(X, rows_of_k)[:, live] - family.shift
-                z = (x - family.mu[k]) @ family.whiten[k].T
-                change = _Change.of(family, k, np.einsum("nd,nd->n", z, z), weight[rows_of_k])
-                log_x[rows_of_k, k], left[rows_of_k] = change.of_own_class(), change.left
+            for block in passes.row_blocks(len(members), len(live) + n_classes):
+                rows = members[block]
+                x = passes.dense_block(X, rows)[:, live] - family.shift
+                log_x[rows, changed], left[rows] = _without(family, x, k, changed, weight[rows])
         return log_x, left
 
     def draw_log_density(self, seed: passes.Seed, X: Matrix, n: int) -> Array:
@@ -1001,66 +978,31 @@ def correlations(scatter: Array, rho: float = 0.0) -> Array:
 # .. math:: \Psi' = \Psi - r\, \delta_k \delta_k^T, \qquad |\Psi'| = |\Psi| (1 - r q_{kk}), \qquad
 #           \delta_c^T \Psi'^{-1} \delta_c = q_{cc} + \frac{r\, q_{ck}^2}{1 - r q_{kk}}
 #
-# and :math:`x_i - m_k' = \delta_k \kappa_k / \kappa'`. One triangular solve for all rows and no
-# matrix of any row's own. Source: the Sherman-Morrison formula and the matrix determinant lemma.
+# and :math:`x_i - m_k' = \delta_k \kappa_k / \kappa'`. No row has a
+# matrix of its own. Source: the Sherman-Morrison formula and the matrix determinant lemma.
 
 
-def _of_shared(f: "NormalInverseWishart", x: Array, own: Array, w: Array) -> tuple[Array, Array]:
-    """Return (n, C) and (n,): a matrix that classes share loses the row in all of them."""
-    rows = np.arange(len(x))
-    white, centre = f.whiten[0].T, f.mu.mean(axis=0)
-    steps = (f.mu - centre) @ white
-    if np.abs(steps).max() < gaussian.FAR:  # one product; else a difference would lose digits
-        z = (x - centre) @ white - steps[:, None]  # (C, n, D)
-    else:
-        z = np.stack([(x - mu) @ white for mu in f.mu])
-    mine = z[own, rows]
-    q = np.einsum("cnd,cnd->nc", z, z)
-    cross = np.einsum("cnd,nd->nc", z, mine)
-    change = _Change.of(f, own, q[rows, own], w)
+def _without(
+    f: "NormalInverseWishart", x: Array, k: int, changed: slice, w: Array
+) -> tuple[Array, Array]:
+    """Return the densities (n, changed classes) without the rows, of class k; (n,) 1 - r q."""
+    g, own = (0, k) if f.shared else (k, 0)
+    whiten, mu = f.whiten[g].T, f.mu[changed]
+    d, steps = (x - f.mu[k]) @ whiten, (mu - f.mu[k]) @ whiten
+    # no digit is lost: psi holds the row, which is near its own class in the metric of psi^-1
+    q_own, along = np.einsum("nd,nd->n", d, d), d @ steps.T
+    q = q_own[:, None] - 2 * along + np.square(steps).sum(axis=1)
+    kappa = f.kappa[k] - w
+    ratio = f.kappa[k] / kappa
+    left = 1 - w * ratio * q_own
+    kappas = np.tile(f.kappa[changed], (len(x), 1))
     with np.errstate(invalid="ignore", divide="ignore"):
-        q += (change.rank / change.left)[:, None] * np.square(cross)
-        log_x = change.log_t(q.T, f.kappa[:, None]).T
-    log_x[rows, own] = change.of_own_class()
-    return log_x, change.left
-
-
-class _Change(NamedTuple):
-    """What a posterior is without each of n rows, as far as their densities need it."""
-
-    dim: int
-    nu: Array  # (n,)
-    log_det: Array  # (n,)
-    rank: Array  # (n,) factor r of the outer product that leaves psi
-    ratio: Array  # (n,) kappa / kappa'
-    kappa: Array  # (n,) kappa'
-    q: Array  # (n,) squared distance from the own class's mean, in the metric of psi^-1
-    left: Array  # (n,) 1 - r q
-
-    @classmethod
-    def of(cls, f: "NormalInverseWishart", own, q: Array, w: Array) -> Self:
-        """Rows of the classes `own` (n,), or all of one; `q` (n,), weights `w` (n,)."""
-        kappa = f.kappa[own]
-        kappa_left = kappa - w
-        ratio = kappa / kappa_left
-        left = 1 - w * ratio * q
-        g = 0 if f.shared else own
-        with np.errstate(invalid="ignore", divide="ignore"):
-            log_det = f.log_det[g] + np.log(left)
-        return cls(f.dim, f.nu[g] - w, log_det, w * ratio, ratio, kappa_left, q, left)
-
-    def log_t(self, q: Array, kappa: Array) -> Array:
-        """Student t density at squared distances in the metric of psi' without the rows."""
-        df = self.nu - self.dim + 1
-        norm = log_gamma_difference(df / 2, self.dim / 2) - self.dim / 2 * np.log(np.pi)
-        norm = norm - self.log_det / 2 - self.dim / 2 * np.log1p(1 / kappa)
-        density: Array = norm - (self.nu + 1) / 2 * np.log1p(q * kappa / (kappa + 1))
-        return density
-
-    def of_own_class(self) -> Array:
-        """Return (n,) log densities in the row's own class, whose mean has moved away from it."""
-        with np.errstate(invalid="ignore", divide="ignore"):
-            return self.log_t(np.square(self.ratio) * self.q / self.left, self.kappa)
+        q += (w * ratio / left)[:, None] * np.square(q_own[:, None] - along)
+        # the mean of its own class has moved away from the row
+        q[:, own], kappas[:, own] = np.square(ratio) * q_own / left, kappa
+        half_log_det = (f.log_det[g] + np.log(left)) / 2
+        df = f.nu[g] - w - f.dim + 1
+        return _log_student(q, df[:, None], f.dim, kappas, half_log_det[:, None]), left
 
 
 # ------------------------------------------------------------------------------------------------
@@ -1071,6 +1013,13 @@ class _Change(NamedTuple):
 # Analysis (3rd ed.), section 3.6.
 
 _FEW_ROWS = 64  # of a pattern of missing cells: each is factorised by itself, all in one pass
+
+
+def _log_student(q: Array, df: Array, dim, kappa: Array, half_log_det: Array) -> Array:
+    """Return Student t densities of `dim` columns at squared distances in the metric of psi^-1."""
+    log_norm = log_gamma_difference(df / 2, dim / 2) - half_log_det
+    log_norm = log_norm - dim / 2 * (np.log(np.pi) + np.log1p(1 / kappa))
+    return np.asarray(log_norm - (df + dim) / 2 * np.log1p(kappa / (kappa + 1) * q))
 
 
 def _cholesky(sigma: Array) -> tuple[Array, Array]:

@@ -420,9 +420,9 @@ def count_ngrams(
             place=" {}",
         )
     n_tokens = n_tokens or int(tokens.max(initial=-1)) + 1
-    grams, gram, row = known_ngrams(X, order, n_tokens)
-    each = None if weight is None else np.asarray(weight, dtype=np.float64)[row]
-    cell = np.asarray(y, dtype=np.int64)[row] * len(grams) + gram
+    grams, gram, document = known_ngrams(X, order, n_tokens)
+    each = None if weight is None else np.asarray(weight, dtype=np.float64)[document]
+    cell = np.asarray(y, dtype=np.int64)[document] * len(grams) + gram
     total = np.bincount(cell, each, minlength=n_classes * len(grams))
     counts = total.reshape(n_classes, len(grams)).astype(np.float64)
     keep = counts.any(axis=0)
