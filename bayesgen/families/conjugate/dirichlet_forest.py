@@ -133,25 +133,6 @@ def concentrations(f: "DirichletForest", c: int, parents: Array) -> Array:
     return np.where(real_cells(levels, parents, k), n + prior[..., None, None], 0.0)
 
 
-def simulate(rng: np.random.Generator, parents: Array, tables: Array, levels: Array) -> Array:
-    """Return (n, D) codes from a forest (n, D) and tables (n, D, K, K) of each row's own."""
-    parents = parents.astype(np.int64)
-    n, n_features = parents.shape
-    depth = depths(parents)
-    if (depth == n_features).any():
-        raise ValueError("parents: a column depends on itself through others")
-    codes = np.zeros((n, n_features), dtype=np.int64)
-    uniform = rng.random((n, n_features))
-    row = np.arange(n)
-    for u in np.argsort(depth, axis=1, kind="stable").T:
-        up = parents[row, u]
-        p = tables[row, u, np.where(up < 0, 0, codes[row, up])]
-        upto = np.cumsum(p, axis=-1)  # the sum may miss 1 by rounding
-        drawn = (uniform[row, u, None] * upto[:, -1:] >= upto[:, :-1]).sum(axis=-1)
-        codes[row, u] = np.minimum(drawn, levels[u] - 1)
-    return codes
-
-
 # ------------------------------------------------------------------------------------------------
 # Evidences of single columns and of pairs: the weights of the forests.
 #
@@ -386,14 +367,21 @@ class DirichletForest(ConjugateFamily):
 
     def simulate(self, rng: np.random.Generator, theta: Theta, y: Array) -> Array:
         """Return (N, D) codes, as int64: roots first, then what depends on them."""
-        n_features, width = self.pairs.shape[1], self.pairs.shape[-1]
-        X = np.empty((len(y), n_features), dtype=np.int64)
-        one_each = np.ndim(theta["parents"]) > 2
-        for rows in row_blocks(len(y), n_features * width**2):
-            of_row = (np.arange(len(y))[rows], y[rows]) if one_each else y[rows]
-            parents, tables = theta["parents"][of_row], theta["tables"][of_row]
-            X[rows] = simulate(rng, parents, tables, self.levels)
-        return X
+        row = np.arange(len(y))
+        of_row = (row, y) if np.ndim(theta["parents"]) > 2 else (y,)
+        parents = np.asarray(theta["parents"])[of_row].astype(np.int64)
+        depth = depths(parents)
+        if (depth == self.n_columns).any():
+            raise ValueError("parents: a column depends on itself through others")
+        codes = np.zeros(parents.shape, dtype=np.int64)
+        uniform = rng.random(parents.shape)
+        for u in np.argsort(depth, axis=1, kind="stable").T:
+            up = parents[row, u]
+            p = theta["tables"][*of_row, u, np.where(up < 0, 0, codes[row, up])]
+            upto = np.cumsum(p, axis=-1)  # the sum may miss 1 by rounding
+            drawn = (uniform[row, u, None] * upto[:, -1:] >= upto[:, :-1]).sum(axis=-1)
+            codes[row, u] = np.minimum(drawn, self.levels[u] - 1)
+        return codes
 
     # -- forests ---------------------------------------------------------------------------------
 
@@ -534,12 +522,8 @@ class DirichletForest(ConjugateFamily):
         ragged = cls(5.0 + np.arange(n_classes), 0.3 * (1 + np.arange(n_classes)), levels)
         near = np.abs(np.arange(n_features)[:, None] - np.arange(n_features)) <= 2
         banded = cls(9.0, 1.0, np.full(n_features, 3), near)
-        k = [3, int(levels.max(initial=2)), 3]
-        shape = (n_classes, n_features, n_features)
-        return [
-            f.resolve(ForestStats(np.zeros((*shape, n, n))))
-            for f, n in zip((flat, ragged, banded), k, strict=True)
-        ]
+        nothing = ForestStats(np.zeros((n_classes, n_features, n_features, 1, 1)))
+        return [family.resolve(nothing) for family in (flat, ragged, banded)]
 
     def resolve(self, stats: ForestStats) -> Self:
         """Numbers of categories, edges, and the strengths by the evidence where they are None."""
@@ -547,11 +531,6 @@ class DirichletForest(ConjugateFamily):
         levels = np.full(n_features, k) if self.levels is None else np.asarray(self.levels)
         if levels.shape != (n_features,):
             raise ValueError(f"levels has {levels.size} entries for {n_features} features")
-        width = int(levels.max())
-        seen = padded(stats.pairs, width, 2)
-        if seen.shape[-1] > width and seen[..., width:].any():
-            raise ValueError(f"the rows have codes beyond the {width} declared categories")
-        pairs = np.zeros((*seen.shape[:3], width, width)) if self.pairs is None else self.pairs
         edges = self.given_edges(n_classes, n_features, self.pairs is not None)
         strength, root_weight = (
             None if value is None else broadcast_prior(name, value, (n_classes,))
@@ -562,11 +541,13 @@ class DirichletForest(ConjugateFamily):
             strength=strength,
             root_weight=root_weight,
             levels=levels,
-            pairs=pairs,
             edges=edges,
         )
+        seen = resolved._counts(stats)
+        if self.pairs is None:
+            resolved = replace(resolved, pairs=np.zeros_like(seen))
         is_chosen = not self.chooses or self.edges is not None
-        resolved = resolved._with_strengths(seen[..., :width, :width], is_chosen)
+        resolved = resolved._with_strengths(seen, is_chosen)
         if is_chosen:
             return resolved
         return replace(resolved, edges=resolved.update(ForestStats(seen)).edges)
@@ -604,14 +585,18 @@ class DirichletForest(ConjugateFamily):
         looked_for = (is_free[0], is_free[1] and self.structure in ("average", "map"))
         return with_values(*search_lattice(log_joint, n_features, looked_for))
 
+    def _counts(self, stats: ForestStats) -> Array:
+        """Return (C, D, D, K, K) counts of the declared categories."""
+        width = int(self.levels.max())
+        counts = padded(stats.pairs, width, 2)
+        is_outside = np.arange(counts.shape[-1]) >= self.levels[:, None]
+        if (counts.sum(axis=(0, 2, 4)) * is_outside).any():
+            raise ValueError("a feature has codes beyond its declared categories")
+        return counts[..., :width, :width]
+
     def update(self, stats: ForestStats) -> Self:
         """Return the counts of pairs added; by them a forest that rows choose is chosen anew."""
-        width = self.pairs.shape[-1]
-        beyond = padded(stats.pairs, width, 2)
-        outside = np.arange(beyond.shape[-1]) >= self.levels[:, None]
-        if (beyond.sum(axis=(0, 2, 4)) * outside).any():
-            raise ValueError("a feature has codes beyond its declared categories")
-        new = replace(self, pairs=self.pairs + beyond[..., :width, :width])
+        new = replace(self, pairs=self.pairs + self._counts(stats))
         if not self.chooses:
             return new
         return replace(new, edges=np.array([edges for edges, _ in new._heaviest(new.log_weights)]))
@@ -660,8 +645,7 @@ class DirichletForest(ConjugateFamily):
 
     def log_evidence(self, stats: ForestStats) -> float:
         """Sum over classes of the log evidence of all rows less that of those known before."""
-        width = self.pairs.shape[-1]
-        pairs = padded(stats.pairs, width, 2)[..., :width, :width]
+        pairs = self._counts(stats)
         if not pairs.any():
             return 0.0
         total, before = (
@@ -842,8 +826,7 @@ class DirichletForest(ConjugateFamily):
 
     def mle(self, stats: ForestStats) -> dict[str, Array]:
         """Allowed forest of the largest likelihood (Chow and Liu 1968), frequencies in it."""
-        width = self.pairs.shape[-1]
-        pairs = padded(stats.pairs, width, 2)[..., :width, :width]
+        pairs = self._counts(stats)
         n_classes, n_features, _, k, _ = pairs.shape
         total = pairs[:, 0, 0].sum(axis=(1, 2))
         refuse_undefined("mle", total <= 0, "it has no row (0/0)")
@@ -1006,26 +989,9 @@ MOST = 4  # columns of a mixture over all rooted forests: 125 of them
 
 def rooted_forests(n_columns: int) -> Array:
     """Return (F, D) parents, -1 for a root, of every rooted forest: F = (D + 1)^(D - 1)."""
-    forests = []
-    for parents in itertools.product(range(-1, n_columns), repeat=n_columns):
-        up = np.append(np.array(parents), -1)  # the last place: above the roots
-        nodes = np.arange(n_columns)
-        for _ in range(n_columns):
-            nodes = up[nodes]
-        if (nodes == -1).all():
-            forests.append(parents)
-    return np.array(forests)
-
-
-def log_prior(f: "DirichletForest", c: int, forests: Array) -> Array:
-    """Return (F,) log prior probabilities among these forests; -inf with a forbidden edge."""
-    n_columns = forests.shape[1]
-    allowed = np.broadcast_to(f.edges[c], (n_columns, n_columns)) > 0
-    right = ((forests < 0) | allowed[np.arange(n_columns), forests]).all(axis=1)
-    weight = np.log(f.root_weight[c]) * (forests < 0).sum(axis=1)
-    weight = np.where(right, weight, -np.inf)
-    log_p: Array = weight - special.log_sum_exp(weight)
-    return log_p
+    every = np.array(list(itertools.product(range(-1, n_columns), repeat=n_columns)))
+    forests: Array = every[(depths(every) < n_columns).all(axis=1)]
+    return forests
 
 
 def declare(f: "DirichletForest", pairs: Array | None, forests: list[Array]) -> None:
@@ -1039,7 +1005,7 @@ def declare(f: "DirichletForest", pairs: Array | None, forests: list[Array]) -> 
     ----------
     f : prior
     pairs : (C, D, D, K, K) counts, or None for the prior alone
-    forests : for each class (F, D) parents
+    forests : for each class (F, D) parents, one or all
     """
     import pymc as pm
     import pytensor.tensor as pt
@@ -1065,7 +1031,8 @@ def declare(f: "DirichletForest", pairs: Array | None, forests: list[Array]) -> 
         if pairs is None:
             continue
         terms = pt.stack([sum(logs[u, int(p)] for u, p in enumerate(row)) for row in class_forests])
-        terms = terms + log_prior(f, c, class_forests)
+        if len(class_forests) > 1:
+            terms = terms + f.log_probability(c, class_forests)
         whole = pt.logsumexp(terms)
         model.add_coord(f"structure_{c}", np.arange(len(class_forests)))
         pm.Deterministic(f"forest_{c}", pt.exp(terms - whole), dims=f"structure_{c}")
