@@ -11,7 +11,7 @@ the command line does of a file, tells the same error with another number and an
 """
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from copy import copy
 from numbers import Integral
@@ -120,3 +120,16 @@ def refuse_below(least: int, **counts: Any) -> None:
     for name, value in counts.items():
         if not isinstance(value, Integral) or value < least:
             raise ValueError(f"{name} must be an integer >= {least}, got {value!r}")
+
+
+def refuse_not_positive(**numbers: Any) -> None:
+    """Raise ValueError unless each argument is above 0."""
+    for name, value in numbers.items():
+        if not value > 0:
+            raise ValueError(f"{name} must be > 0, got {value!r}")
+
+
+def refuse_unknown(name: str, value: Any, allowed: Iterable[str]) -> None:
+    """Raise ValueError, with the words that an argument may be, unless it is one of them."""
+    if value not in (allowed := tuple(allowed)):
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}")

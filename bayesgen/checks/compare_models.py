@@ -10,7 +10,7 @@ import numpy as np
 
 from bayesgen.checks.compare import rows_of_each, score
 from bayesgen.encoding.literals import count, listed
-from bayesgen.errors import placed
+from bayesgen.errors import placed, refuse_unknown
 from bayesgen.families.errors import NoPosteriorError
 from bayesgen.families.names import MODEL
 from bayesgen.inference.exponents import sample
@@ -51,8 +51,7 @@ def loo(
     """
     from bayesgen.checks.loo import elpd
 
-    if target not in ("label", "joint"):
-        raise ValueError(f"target must be 'label' or 'joint', got {target!r}")
+    refuse_unknown("target", target, ("label", "joint"))
     if target == "joint":
         fitted.refuse_if_discriminative("target='joint'")
     posterior = fitted.posterior

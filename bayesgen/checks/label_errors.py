@@ -33,7 +33,8 @@ from sklearn.base import clone
 
 from bayesgen.datatree import tree
 from bayesgen.encoding.literals import shown
-from bayesgen.families.errors import NoClosedFormError, refuse_unknown
+from bayesgen.errors import refuse_unknown
+from bayesgen.families.errors import NoClosedFormError
 from bayesgen.families.names import BOUND, OBS
 from bayesgen.numerics.special import Array, log_softmax, log_sum_exp
 from bayesgen.posterior.exact import ExactPosterior

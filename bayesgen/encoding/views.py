@@ -26,7 +26,7 @@ from scipy.special import ndtr, ndtri
 from bayesgen.encoding.literals import Json, is_missing, shown
 from bayesgen.encoding.reader import Rows
 from bayesgen.encoding.schema import TableSchema
-from bayesgen.errors import InputTypeError
+from bayesgen.errors import InputTypeError, refuse_unknown
 from bayesgen.numerics.special import Array
 
 # ------------------------------------------------------------------------------------------------
@@ -112,8 +112,7 @@ class BinnedTable(TableSchema):
             Which columns have a category of missing cells: those in which a cell of these rows is
             missing, all, or none.
         """
-        if missing not in get_args(MissingCells):
-            raise ValueError(f"missing must be 'auto', 'category' or 'refuse', got {missing!r}")
+        refuse_unknown("missing", missing, get_args(MissingCells))
         refuse_few_bins(n_bins)
         schema = TableSchema.learn(rows.table, columns, categories)
         other = set(schema.kinds) - {"gaussian", "categorical", "bernoulli"}

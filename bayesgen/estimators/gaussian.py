@@ -1,12 +1,12 @@
 """Real features: GaussianNB, LinearDiscriminant, QuadraticDiscriminant."""
 
 from dataclasses import KW_ONLY, dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, get_args
 
 import numpy as np
 
 from bayesgen.encoding.reader import Reader, Rows
-from bayesgen.errors import warn
+from bayesgen.errors import refuse_unknown, warn
 from bayesgen.estimators.arguments import PriorValue, make_constructor
 from bayesgen.estimators.classifier import GenerativeClassifier
 from bayesgen.families.conjugate.normal_inverse_gamma import NormalInverseGamma
@@ -153,13 +153,10 @@ class _Discriminant(GenerativeClassifier):
         return Reals(type(self).__name__, self._family_type.sparse, no_closed_form=why)
 
     def _family(self, reader: Reader, classes: Array) -> ConjugateFamily:
+        refuse_unknown("covariance", self.covariance, get_args(Covariance))
         if self.covariance == "full":
             return NormalInverseWishart(
                 self.mu0, self.kappa0, self.nu0, self.psi0, shared=self._shared
-            )
-        if self.covariance not in ("diagonal", "spherical"):
-            raise ValueError(
-                f"covariance must be 'full', 'diagonal' or 'spherical', got {self.covariance!r}"
             )
         nu = _by_class(self.nu0)
         if self.psi0 is not None and nu is None:

@@ -7,6 +7,7 @@ from typing import ClassVar, Self
 import numpy as np
 
 from bayesgen.encoding.reader import Align, Reader, Rows
+from bayesgen.errors import refuse_below, refuse_not_positive
 from bayesgen.estimators.arguments import Categories, Kinds, make_constructor
 from bayesgen.estimators.tables import MixedColumns, TableClassifier
 from bayesgen.families.contract import Family
@@ -148,14 +149,11 @@ class MetaTreeForest(TableClassifier):
         )
 
     def _family(self, reader: Reader, classes: Array) -> MetaTree:
-        if not self.n_trees >= 1:
-            raise ValueError(f"n_trees must be at least 1, got {self.n_trees!r}")
+        refuse_below(1, n_trees=self.n_trees)
+        alpha = 1.0 if self.alpha is None else self.alpha
+        refuse_not_positive(alpha=alpha, candidates=self.candidates)
         if not 0 < self.split < 1:
             raise ValueError(f"split must be between 0 and 1, got {self.split!r}")
-        if self.alpha is not None and not self.alpha > 0:
-            raise ValueError(f"alpha must be > 0, got {self.alpha!r}")
         nominal = np.array([kind == "categorical" for kind in reader.encoder.kinds], np.int64)
-        if not self.candidates > 0:
-            raise ValueError(f"candidates must be > 0, got {self.candidates!r}")
         seed, candidates = seeds.integer(self.random_state), float(self.candidates)
         return MetaTree(nominal, int(self.n_trees), float(self.split), self.alpha, seed, candidates)

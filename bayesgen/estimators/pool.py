@@ -29,15 +29,19 @@ from bayesgen.encoding.reader import Reader, Rows
 from bayesgen.encoding.suspects import ColumnWarning, CopiedRowsWarning, copied_rows
 from bayesgen.encoding.tables import n_rows, refuse_elsewhere
 from bayesgen.encoding.views import TableView, view_from_json
-from bayesgen.errors import warn
+from bayesgen.errors import refuse_not_positive, refuse_unknown, warn
 from bayesgen.estimators.arguments import Labels, PerRow, RowsLike, make_constructor
 from bayesgen.estimators.classifier import GenerativeClassifier
-from bayesgen.estimators.kept_rows import groups_of_training, training_of
 from bayesgen.estimators.pool_members import choose_members
-from bayesgen.estimators.saving import refuse_subclass, state_of
+from bayesgen.estimators.saving import (
+    groups_of_training,
+    refuse_subclass,
+    state_of,
+    training_of,
+)
 from bayesgen.estimators.summary import Summary, summary_of_pool
 from bayesgen.families.contract import Family
-from bayesgen.families.errors import NoClosedFormError, refuse_unknown
+from bayesgen.families.errors import NoClosedFormError
 from bayesgen.families.names import CHAIN, CLASS, DRAW, FEATURE, MEMBER, OBS
 from bayesgen.inference.exponents import sample
 from bayesgen.inference.fitting import Unlabelled
@@ -321,8 +325,7 @@ class LogLinearPool(GenerativeClassifier):
         return cast(PooledPosterior, self._fitted().posterior)
 
     def _check_arguments(self) -> None:
-        if not self.max_rows > 0:
-            raise ValueError(f"max_rows must be > 0, got {self.max_rows!r}")
+        refuse_not_positive(max_rows=self.max_rows)
         if isinstance(self.members, str) and self.members != "auto":
             raise ValueError(
                 f"members must be 'auto' or a list of classifiers, got {self.members!r}"

@@ -10,6 +10,7 @@ from sklearn.utils import Tags
 from bayesgen.encoding.reader import Align, Reader, Rows
 from bayesgen.encoding.schema import TableSchema
 from bayesgen.encoding.tables import Table, refuse_elsewhere, refuse_other_order
+from bayesgen.errors import refuse_unknown
 from bayesgen.estimators.arguments import Categories, Kinds, PriorValue, make_constructor
 from bayesgen.estimators.classifier import GenerativeClassifier
 from bayesgen.families.conjugate.beta_bernoulli import BetaBernoulli
@@ -20,7 +21,6 @@ from bayesgen.families.conjugate.gamma_poisson import GammaPoisson
 from bayesgen.families.conjugate.log_normal import LogNormal
 from bayesgen.families.conjugate.normal_inverse_gamma import NormalInverseGamma, Variance
 from bayesgen.families.contract import Family
-from bayesgen.families.errors import refuse_unknown
 from bayesgen.families.names import FEATURE
 from bayesgen.families.shared.pymc_parts import category_coords
 from bayesgen.numerics.special import Array

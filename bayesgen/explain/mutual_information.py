@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from bayesgen.errors import refuse_unknown
 from bayesgen.families.capabilities import FeatureInformation, require
-from bayesgen.families.errors import UndefinedEstimateError, refuse_unknown
+from bayesgen.families.errors import UndefinedEstimateError
 from bayesgen.families.names import FEATURE
 from bayesgen.posterior.fitted import fitted_of
 

@@ -1,6 +1,6 @@
 """Errors that say which class and which feature they are about."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -74,12 +74,6 @@ class IncompleteRowError(Facts, ValueError):
 
 class NotLinearError(Facts, ValueError):
     """The decision rule asked for is not linear in the features; the message says why."""
-
-
-def refuse_unknown(name: str, value: Any, allowed: Iterable[str]) -> None:
-    """Raise ValueError, with the names that an argument may have, unless it has one of them."""
-    if value not in (allowed := tuple(allowed)):
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}")
 
 
 def refuse_undefined(estimate: str, bad: Array, reason: str, advice: str | None = None) -> None:

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from bayesgen.errors import warn
+from bayesgen.errors import refuse_unknown, warn
 from bayesgen.families.contract import ConjugateFamily
 from bayesgen.families.errors import NoClosedFormError
 from bayesgen.numerics.rows import Matrix, row_blocks
@@ -445,8 +445,7 @@ def posterior(
     """
     if prior is None:
         prior = "default" if rows is None else "loo"
-    if prior not in PRIORS:
-        raise ValueError(f"prior must be 'default', 'empirical' or 'loo', got {prior!r}")
+    refuse_unknown("prior", prior, PRIORS)
     model, choice = unresolved.resolve(stats), PriorChoice()
     if prior == "empirical":
         best, factors = maximise_evidence(model.family, stats.features)

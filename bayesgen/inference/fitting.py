@@ -23,9 +23,9 @@ from bayesgen.encoding.labels import labels_of, refuse_two_types, warn_of_one_cl
 from bayesgen.encoding.reader import Align, Reader
 from bayesgen.encoding.suspects import copied_rows
 from bayesgen.encoding.tables import is_table, n_rows
-from bayesgen.errors import warn
+from bayesgen.errors import refuse_unknown, warn
 from bayesgen.families.contract import Family, Stats
-from bayesgen.families.errors import NoClosedFormError, refuse_unknown
+from bayesgen.families.errors import NoClosedFormError
 from bayesgen.inference import nuts, sampled
 from bayesgen.inference.chosen_priors import NEEDS_ROWS, LabelledRows, posterior
 from bayesgen.inference.trees import tree_of

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
-from bayesgen.errors import Facts, refuse_below, warn
-from bayesgen.families.errors import refuse_unknown
+from bayesgen.errors import Facts, refuse_below, refuse_unknown, warn
 from bayesgen.families.names import CHAIN, COMPONENT, DRAW
 from bayesgen.families.shared.graph_rows import numpy_mode, third_parties
 from bayesgen.numerics.seeds import generator

@@ -5,7 +5,7 @@ Arguments are those of the methods of `GenerativeClassifier` of the same subject
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 from sklearn.utils.validation import check_consistent_length, column_or_1d
@@ -20,7 +20,7 @@ from bayesgen.datatree.groups import (
     asked_for,
 )
 from bayesgen.datatree.tree import LOG_PRIOR, POSTERIOR, SAMPLE_STATS
-from bayesgen.errors import warn
+from bayesgen.errors import refuse_unknown, warn
 from bayesgen.families.errors import NoClosedFormError
 from bayesgen.inference import nuts, sampled
 from bayesgen.inference.chosen_priors import LabelledRows
@@ -170,8 +170,7 @@ def to_pymc(
     X_new=None,
 ) -> "pm.Model":
     """Return the model as a PyMC graph."""
-    if likelihood not in ("statistics", "rows"):
-        raise ValueError(f"likelihood must be 'statistics' or 'rows', got {likelihood!r}")
+    refuse_unknown("likelihood", likelihood, get_args(Likelihood))
     if (X is None) != (y is None):
         raise ValueError("X and y must be given together")
     coords, posterior = fitted.coords, fitted.posterior

@@ -20,7 +20,7 @@ from typing import Literal, Self, get_args
 import numpy as np
 from scipy.special import entr, expit
 
-from bayesgen.families.errors import refuse_unknown
+from bayesgen.errors import refuse_unknown
 from bayesgen.io.progress import row_progress
 from bayesgen.numerics.rows import row_blocks
 from bayesgen.numerics.special import Array, log_odds_against_rest, softmax

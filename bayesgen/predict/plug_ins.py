@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from bayesgen.datatree import tree
+from bayesgen.errors import refuse_unknown
 from bayesgen.families.capabilities import LinearRule, require
 from bayesgen.families.errors import (
     MissingCapabilityError,
@@ -55,9 +56,7 @@ def linear_form(fitted: Fitted, method: Method) -> LinearForm:
 
 def estimates(fitted: Fitted, method: Method, training=None) -> "xr.Dataset":
     """One estimate of every parameter, as `GenerativeClassifier.estimates` gives it."""
-    if method not in METHODS or method == "posterior_predictive":
-        allowed = ", ".join(map(repr, METHODS[:0:-1]))
-        raise ValueError(f"method must be one of {allowed}, got {method!r}")
+    refuse_unknown("method", method, METHODS[:0:-1])
     try:
         theta = _theta(fitted, method, training)
     except UndefinedEstimateError as error:

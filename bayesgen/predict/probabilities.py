@@ -15,8 +15,8 @@ from typing import Any, cast
 import numpy as np
 
 from bayesgen.encoding.cells import refuse_large_cells
-from bayesgen.errors import Facts, InputError
-from bayesgen.families.errors import UndefinedEstimateError, refuse_unknown
+from bayesgen.errors import Facts, InputError, refuse_unknown
+from bayesgen.families.errors import UndefinedEstimateError
 from bayesgen.families.names import METHODS, Method
 from bayesgen.numerics.special import Array, log_softmax
 from bayesgen.posterior.drawn import MISSING_WITHOUT_DENSITY, has_gap

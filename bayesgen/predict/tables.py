@@ -12,7 +12,7 @@ from sklearn.utils.validation import _num_samples
 
 from bayesgen.datatree import tree
 from bayesgen.datatree.tree import PREDICTIONS
-from bayesgen.errors import refuse_below
+from bayesgen.errors import refuse_below, refuse_unknown
 from bayesgen.families.names import BOUND, CHAIN, CLASS, DRAW, OBS
 from bayesgen.numerics.rows import Matrix
 from bayesgen.numerics.seeds import generator
@@ -135,8 +135,7 @@ def uncertainty(
     training=None,
 ) -> "ResultTable":
     """Entropies of the label of a row, and how much of them more training rows could remove."""
-    if unit not in ("nats", "bits"):
-        raise ValueError(f"unit must be 'nats' or 'bits', got {unit!r}")
+    refuse_unknown("unit", unit, ("nats", "bits"))
     what = "predict_uncertainty"
     drawn, _, _ = _log_joint_draws(fitted, X, n_draws, class_prior, random_state, training, what)
     means = draws.averages(drawn)
@@ -160,10 +159,8 @@ def uncertainty(
 
 def simulated(fitted: Fitted, n: int, y, random_state, source: str):
     """New rows, as the user writes them, and their labels."""
-    if source not in ("predictive", "draw"):
-        raise ValueError(f"source must be 'predictive' or 'draw', got {source!r}")
-    if n < 0:
-        raise ValueError(f"n must be >= 0, got {n}")
+    refuse_unknown("source", source, ("predictive", "draw"))
+    refuse_below(0, n=n)
     codes = None if y is None else np.broadcast_to(fitted.codes_of(y), (n,))
     rng = generator(random_state)
     X, codes = fitted.posterior.simulate(rng, n, codes, source == "draw")

@@ -259,7 +259,7 @@ def test_a_fit_to_draws_keeps_its_prior_for_other_rows() -> None:
         ({"X": REALS}, "X and y must be given together"),
         ({"X": REALS, "y": Y, "observed": False}, "leave X and y out"),
         ({"likelihood": "rows"}, "likelihood='rows' needs the rows"),
-        ({"likelihood": "cells"}, "likelihood must be 'statistics' or 'rows'"),
+        ({"likelihood": "cells"}, "likelihood must be one of 'statistics', 'rows'"),
     ],
 )
 def test_rows_that_cannot_be_used_are_refused(

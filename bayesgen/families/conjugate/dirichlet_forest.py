@@ -30,8 +30,9 @@ import numpy as np
 from scipy.sparse.csgraph import connected_components
 from scipy.special import rel_entr
 
+from bayesgen.errors import refuse_unknown
 from bayesgen.families.contract import ConjugateFamily, Stats, Theta, padded
-from bayesgen.families.errors import UndefinedEstimateError, refuse_undefined, refuse_unknown
+from bayesgen.families.errors import UndefinedEstimateError, refuse_undefined
 from bayesgen.families.names import (
     CATEGORY,
     CATEGORY_BIS,

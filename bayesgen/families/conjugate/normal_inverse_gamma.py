@@ -21,13 +21,9 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from scipy.sparse import issparse
 
+from bayesgen.errors import refuse_unknown
 from bayesgen.families.contract import ConjugateFamily, Stats, Tensors, Theta
-from bayesgen.families.errors import (
-    NotLinearError,
-    refuse_negative,
-    refuse_undefined,
-    refuse_unknown,
-)
+from bayesgen.families.errors import NotLinearError, refuse_negative, refuse_undefined
 from bayesgen.families.names import CLASS, FEATURE
 from bayesgen.families.records import Hyperparameter, array
 from bayesgen.families.shared import pymc_parts

@@ -40,6 +40,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from bayesgen.errors import refuse_not_positive, refuse_unknown
 from bayesgen.families.contract import Family, Theta
 from bayesgen.families.names import CHAIN, CLASS, COMPONENT, DRAW, FEATURE, FEATURE_BIS
 from bayesgen.families.records import Hyperparameter, PriorObject, array, prior_object
@@ -203,11 +204,8 @@ class GaussianMixture(Family):
         self, X: Matrix, y: Array, n_classes: int, weight: Array | None = None
     ) -> Self:
         """Median of each column, spread about the class medians, and step of its values."""
-        for name in ("component_alpha", "eta"):
-            if not getattr(self, name) > 0:
-                raise ValueError(f"{name} must be > 0, got {getattr(self, name)!r}")
-        if self.covariance not in ("full", "diagonal"):
-            raise ValueError(f"covariance must be 'full' or 'diagonal', got {self.covariance!r}")
+        refuse_not_positive(component_alpha=self.component_alpha, eta=self.eta)
+        refuse_unknown("covariance", self.covariance, ("full", "diagonal"))
         location, scale = robust_location_and_scale(X, y)
         step = recorded_step(X, scale, weight)
         return self._sized(n_classes).filled(location=location, scale=scale, resolution=step)

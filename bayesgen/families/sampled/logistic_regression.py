@@ -30,7 +30,7 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
-from bayesgen.errors import InputError
+from bayesgen.errors import InputError, refuse_not_positive, refuse_unknown
 from bayesgen.families.contract import Family, Tensors, Theta
 from bayesgen.families.names import CLASS, FEATURE, FEATURE_BIS, OBS
 from bayesgen.families.records import Hyperparameter, PriorObject, array, prior_object
@@ -116,11 +116,8 @@ class LogisticRegression(Family):
         self, X: Matrix, y: Array, n_classes: int, weight: Array | None = None
     ) -> Self:
         """Mean and standard deviation of the columns; 1 for a column that does not vary."""
-        if self.features not in ("linear", "quadratic"):
-            raise ValueError(f"features must be 'linear' or 'quadratic', got {self.features!r}")
-        for name in ("coef_scale", "intercept_scale"):
-            if not getattr(self, name) > 0:
-                raise ValueError(f"{name} must be > 0, got {getattr(self, name)!r}")
+        refuse_unknown("features", self.features, ("linear", "quadratic"))
+        refuse_not_positive(coef_scale=self.coef_scale, intercept_scale=self.intercept_scale)
         X = np.asarray(X, dtype=np.float64)
         self._refuse_missing(X)
         mean = np.average(X, axis=0, weights=weight)

@@ -92,7 +92,11 @@ X_BAD = np.where(np.arange(60).reshape(20, 3) == 10, np.nan, rows(20, 2)[0])
     ("clf", "X", "message"),
     [
         (bg.BayesianLogisticRegression(), X_BAD, "'x1' in row 3; p.y . x. says nothing of x"),
-        (bg.BayesianLogisticRegression("cubic"), rows(20, 2)[0], "must be 'linear' or 'quadratic'"),
+        (
+            bg.BayesianLogisticRegression("cubic"),
+            rows(20, 2)[0],
+            "must be one of 'linear', 'quadratic'",
+        ),
         (bg.BayesianLogisticRegression(coef_scale=0.0), rows(20, 2)[0], "coef_scale must be > 0"),
         (bg.BayesianLogisticRegression(), rows(20, 2)[0][:1], "all of one class"),
     ],
