@@ -22,7 +22,8 @@ from bayesgen.numerics.special import Array
 if TYPE_CHECKING:
     import pandas as pd
 
-    from bayesgen.cli.files import Advice, Table
+    from bayesgen.cli.console import Advice
+    from bayesgen.cli.files import Table
 
 
 class FileColumns(NamedTuple):

@@ -6,13 +6,13 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from bayesgen.encoding.literals import count, listed, one_line, shortened, without_controls
 from bayesgen.encoding.unknown import UnknownCategoryWarning
-from bayesgen.errors import Facts
+from bayesgen.errors import Facts, placed
 from bayesgen.families.names import METHOD_NAMES
 from bayesgen.io.formats import Reading, TableError
 
@@ -132,6 +132,9 @@ _LONGEST = 2000  # characters of a note or an error
 _WIDEST_NAME = 32  # of a line of a table
 
 
+type Advice = Callable[[Facts], str | None]
+
+
 class UserError(Exception):
     """What the user can put right; shown as one line, with exit code 2."""
 
@@ -141,7 +144,7 @@ def blamed_on(
     what: object = "",
     errors: tuple[type[Exception], ...] = (ValueError, TypeError, OSError),
     rows: "Sequence[int] | Array" = (),
-    advice: Callable[[Facts], str | None] | None = None,
+    advice: Advice | None = None,
 ) -> Iterator[None]:
     """Raise errors about the user's input as a `UserError`.
 
@@ -155,12 +158,12 @@ def blamed_on(
         What to do about an error, in place of the library's advice about its own arguments.
     """
     try:
-        with numbered_warnings(rows):
+        with numbered_warnings(rows), placed("", rows if len(rows) else None):
             yield
     except TableError:  # which names its file
         raise
     except errors as mistake:
-        text = told(mistake, rows, advice)
+        text = told(mistake, advice)
         if isinstance(mistake, OSError) and what:
             text = mistake.strerror or text
         raise UserError(f"{what}: {text}" if what else text) from mistake
@@ -184,18 +187,11 @@ def numbered_warnings(rows: "Sequence[int] | Array") -> Iterator[None]:
         yield
 
 
-def told(
-    mistake: Exception,
-    rows: "Sequence[int] | Array" = (),
-    advice: Callable[[Facts], str | None] | None = None,
-) -> str:
-    """Return the text of an error or a warning in the terms of the command line."""
-    if isinstance(mistake, Facts):
-        row: Any = mistake.row
-        if row is not None and row < len(rows):
-            row = rows[row]
-        return mistake.told(row, advice and advice(mistake))
-    return str(mistake)
+def told(message: Exception, advice: Advice | None = None) -> str:
+    """Return the text of an error or a warning without advice in terms of the library."""
+    if isinstance(message, Facts):
+        return message.told(message.row, advice and advice(message))
+    return str(message)
 
 
 def method_name(method: str) -> str:

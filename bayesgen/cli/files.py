@@ -7,8 +7,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bayesgen.cli.console import UserError, blamed_on, busy, note
-from bayesgen.errors import Facts
+from bayesgen.cli.console import Advice, UserError, blamed_on, busy, note
 from bayesgen.io.formats import Reading, TableError, file_format
 from bayesgen.io.output import check_target, replacing
 from bayesgen.io.progress import row_progress
@@ -22,8 +21,6 @@ if TYPE_CHECKING:
     type Table = CsvFile | ParquetFile
 
 _ENTRY = "reading"  # of the state in a model file
-
-type Advice = Callable[[Facts], str | None]
 
 
 def open_table(path: Path, reading: Reading | None = None) -> "Table":

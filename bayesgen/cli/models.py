@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _HEAD = 10_000  # rows that are looked at for what may be doubted
 _HEAD_CELLS = 1_000_000
 AT_ONCE = 1 << 25  # bytes of a file whose rows are read together
-_TWO_LETTERS = re.compile("[A-Z]{2}")
+_TWO_LETTERS, _PADDED = re.compile("[A-Z]{2}"), re.compile(r"0\d+")
 _REMEDIES = {
     "drop": "leave it out by --drop COLUMN",
     "kind": "--kind COLUMN={kind}",
@@ -228,19 +228,16 @@ class Plan:
 
     def _say_codes(self, name: str, cells: "pd.Series[str]", held: str) -> None:
         """Say which cells of a column look like codes that were read as something else."""
-        padded = cells[cells.str.fullmatch(r"0\d+")]
-        if held == "number" and len(padded):
-            note(
-                f"column {name!r} holds {shown(padded.iloc[0])}, read as the number "
-                f"{int(padded.iloc[0])}: if its zeros matter, as in postal codes, write a "
-                "letter before each cell"
-            )
         decimal = self.table.decimal
-        for cell in cells.unique():
-            number = parse_written(cell, decimal)
-            plain = parse_number(cell.replace(decimal, "."))
-            if held == "number" and plain is None and number is not None:
-                note(f"column {name!r} holds {shown(cell)}, read as the number {number:.12g}")
+        for cell in cells.unique() if held == "number" else ():
+            number, is_padded = parse_written(cell, decimal), _PADDED.fullmatch(cell)
+            is_written = number is not None and parse_number(cell.replace(decimal, ".")) is None
+            if is_padded or is_written:
+                zeros = "; if its zeros matter, as in postal codes, write a letter before each cell"
+                note(
+                    f"column {name!r} holds {shown(cell)}, read as the number {number:.12g}"
+                    + zeros * bool(is_padded)
+                )
                 break
         others = set(cells.unique()) - MISSING
         of_countries = len(others) > 1 and all(map(_TWO_LETTERS.fullmatch, others))

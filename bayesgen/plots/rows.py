@@ -1,14 +1,14 @@
 """Pictures of rows: class probabilities with their intervals, and contributions of features."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
 from sklearn.utils import _safe_indexing
 
-from bayesgen.encoding.column import Column
-from bayesgen.encoding.literals import count
+from bayesgen.encoding.literals import count, one_line
 from bayesgen.encoding.tables import Table, n_rows
 from bayesgen.errors import refuse_below
 from bayesgen.plots import drawing, style
@@ -158,10 +158,8 @@ def plot_contributions(
     shown = order[: style.fitting(int(most), _WIDE) if len(order) > most else len(order)]
     others = order[len(shown) :]
     names = [str(name) for name in one["feature"].values]
-    if hasattr(clf, "n_features_in_"):
-        cells = Table(X.toarray() if sparse.issparse(X) else X)
-        columns = [cells.column(place) for place in places_of_columns(clf, cells)]
-        names = [f"{name} = {_cell(one)}" for name, one in zip(names, columns, strict=True)]
+    if cells := cells_of(clf, X):
+        names = [cells(j)[0] for j in range(len(names))]
     lines = [(names[j], terms[j]) for j in shown]
     if len(others):
         lines.append((count(len(others), "other"), terms[others].sum()))
@@ -183,9 +181,27 @@ def plot_contributions(
     return ax
 
 
-def _cell(column: Column) -> str:
-    """Return the cell of one row as text."""
-    if not column.present[0]:
+def cells_of(clf: Any, X: Any) -> Callable[[int], list[str]] | None:
+    """Return what gives the cells of column j, as ``["age = 31", ...]``; None for sequences."""
+    if not hasattr(clf, "n_features_in_"):
+        return None
+    table = Table(X.toarray() if sparse.issparse(X) else X)
+    names, places = clf.fitted_.column_names, places_of_columns(clf, table)
+
+    @cache
+    def cells(j: int) -> list[str]:
+        column, name = table.column(places[j]), one_line(names[j], 40)
+        values = column.values.tolist()
+        if column.codes is not None:
+            values = [[*values, None][code] for code in column.codes]
+        return [f"{name} = {_text(value)}" for value in values]
+
+    return cells
+
+
+def _text(value: Any) -> str:
+    if value is None or value != value:
         return "missing"
-    value = column.cell(0)
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    if isinstance(value, float):
+        return f"{value:.{4 if abs(value) < 1e4 else 6}g}"
+    return one_line(value, 40)

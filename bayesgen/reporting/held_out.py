@@ -259,28 +259,9 @@ class HeldOut:
             return one_line(self.X.index[i], 20)
         return str(self.places[i])
 
-    @property
-    def is_table(self) -> bool:
-        """True if rows have columns; else they are texts."""
-        return len(getattr(self.X, "shape", (0,))) == 2
-
-    def cell(self, i: int, feature: str) -> str:
-        """Return a cell after the name of its column; of texts an n-gram in quotes."""
-        if not self.is_table:
-            return repr(feature)
-        name = one_line(feature, 40)
-        if feature not in list(getattr(self.X, "columns", ())):
-            return name
-        values = self.X[feature]
-        value = (values.iloc if hasattr(values, "iloc") else values)[i]
-        if not isinstance(value, float | np.floating):
-            return f"{name} = {'missing' if value is None else one_line(value, 40)}"
-        text = f"{value:.{4 if abs(float(value)) < 1e4 else 6}g}"
-        return f"{name} = {'missing' if value != value else text}"
-
     def document(self, i: int) -> str:
         """Return the beginning of a text; "" if the rows are none."""
-        if self.is_table:
+        if len(getattr(self.X, "shape", (0,))) == 2:
             return ""
         one = (self.X.iloc if hasattr(self.X, "iloc") else self.X)[i]
         return one_line(one, 60) if isinstance(one, str) else ""

@@ -13,6 +13,7 @@ from bayesgen.numerics.special import Array, count_probabilities, count_tails
 from bayesgen.plots import drawing
 from bayesgen.plots.drawing import Bins
 from bayesgen.plots.models import jeffreys, plot_comparison, reliability
+from bayesgen.plots.rows import cells_of
 from bayesgen.reporting.decisions import auc
 from bayesgen.reporting.held_out import HeldOut
 from bayesgen.reporting.parts import Figure, Section, Table, count, ends, number, share, signed
@@ -418,12 +419,13 @@ def _reasons(held: HeldOut) -> tuple[list[str], list[str]]:
     except (NotImplementedError, ValueError) as error:
         return [""] * len(held.doubtful), [f"No reasons: {error}."]
     names = [str(name) for name in table["feature"].values]
+    cells = cells_of(held.clf, held.doubtful_rows)
     sides = [held.label_names(table[name].values) for name in ("label", "against")]
     reasons = []
     for k, terms in enumerate(table["predictive"].values):
         largest = np.argsort(-np.abs(terms), kind="stable")[:_REASONS]
         told = [
-            f"{held.cell(held.doubtful[k], names[j])}: {signed(abs(float(terms[j])), 1)} for "
+            f"{cells(j)[k] if cells else repr(names[j])}: {signed(abs(float(terms[j])), 1)} for "
             f"{sides[int(terms[j] < 0)][k]}"
             for j in largest[np.abs(terms[largest]) > 1e-3]
         ]

@@ -189,7 +189,7 @@ ZEROS = "".join(f"{i:05d},0.{i},{'ab'[i % 2]}\n" for i in range(8, 24))
 
 
 @pytest.mark.parametrize(("text", "arguments", "words"), [
-    (f"zip,x,y\n{ZEROS}", [], ["column 'zip' holds '00008', read as the number 8: if its zeros"]),
+    (f"zip,x,y\n{ZEROS}", [], ["column 'zip' holds '00008', read as the number 8; if its zeros"]),
     ("k,x,y\n1,1,a\n2,2,b\n" + "7" * 5000 + ",3,a\n", [], ["k categorical 3: 1, 2, 777"]),
     ("x,y\n1,a\n2,\n3,b\n4,NA\n5,b\n", [], ["2 rows without 'y' dropped", "3 rows: a 1, b 2"]),
     ("u,v,y\n1,2,a\n2,,b\n3,1,b\n4,5,a\n", ["-m", "lda", "--drop-incomplete"],
