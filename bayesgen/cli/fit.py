@@ -8,6 +8,7 @@ import typer
 from bayesgen.cli.console import (
     Group,
     Target,
+    Texts,
     blamed_on,
     class_counts,
     reads_tables,
@@ -65,10 +66,7 @@ def fit(
             help="Leave out rows with a missing cell; lda, qda and multinomial ask for it.",
         ),
     ] = False,
-    text: Annotated[
-        str | None,
-        typer.Option("--text", metavar="COLUMN", help="Column with the texts (markov, auto)."),
-    ] = None,
+    text: Texts = None,
     fold_labels: Annotated[
         bool,
         typer.Option("--fold-labels", help="Labels that differ by case or blanks are one class."),

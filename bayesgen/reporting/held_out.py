@@ -133,11 +133,6 @@ class HeldOut:
         plug_ins = {name: UndefinedEstimateError(name, seen_all) for name in METHODS[1:]}
         return {METHODS[0]: self.without_row, **plug_ins}
 
-    @property
-    def left_out(self) -> bool:
-        """True if every score is by leave-one-out."""
-        return self.without_row is not None
-
     @cached_property
     def without_row(self) -> Array | None:
         """Return (n, C) log joint densities of training rows, each without itself, or None."""
@@ -208,15 +203,6 @@ class HeldOut:
         counts = np.bincount(self.codes, minlength=len(self.labels))
         tails = [count_tails(q, int(k)) for q, k in zip(self.p.T, counts, strict=True)]
         return [min(1.0, 2 * min(both)) for both in tails]
-
-    @property
-    def what(self) -> str:
-        """Name of a row, by what it is to the model."""
-        return "training row" if self.is_training else "held-out row"
-
-    def label_names(self, values: Array) -> list[str]:
-        """Return some of the classes as text."""
-        return [self.labels[c] for c in codes_of(values, self.clf.classes_)]
 
     @cached_property
     def doubtful(self) -> Array:

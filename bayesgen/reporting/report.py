@@ -237,9 +237,10 @@ def report(
         first.notes.append(
             f"Intervals hold {share(held.prob)}, the default of ArviZ; prob= sets another width."
         )
+    kind = "training row" if held.is_training else "held-out row"
     made = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
     page = Report(
-        title or f"{type(clf).__name__} on {count(held.n_given, held.what)}",
+        title or f"{type(clf).__name__} on {count(held.n_given, kind)}",
         f"{len(held.labels)} class{'' if len(held.labels) == 1 else 'es'}: "
         + listed(held.labels, 12, " and "),
         f"Made by bayesgen {__version__} on {made}, seed {held.seed}. Class probabilities are "

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from bayesgen.checks.compare import paired
-from bayesgen.encoding.literals import listed
+from bayesgen.encoding.literals import listed, one_line
 from bayesgen.families.errors import IncompleteRowError, NoPosteriorError
 from bayesgen.families.names import METHOD_NAMES, METHODS
 from bayesgen.numerics.special import Array, count_probabilities, count_tails
@@ -71,7 +71,7 @@ def verdict(held: HeldOut) -> tuple[Section, list[Tile]]:
             0,
             "These are the rows that the model was fitted to: every score is by leave-one-out, of "
             "each row by a model that has not seen it."
-            if held.left_out
+            if held.without_row is not None
             else "These are the rows that the model was fitted to, and it has seen their labels: "
             "scores and comparisons flatter it. Give rows that it has not seen.",
         )
@@ -420,13 +420,13 @@ def _reasons(held: HeldOut) -> tuple[list[str], list[str]]:
         return [""] * len(held.doubtful), [f"No reasons: {error}."]
     names = [str(name) for name in table["feature"].values]
     cells = cells_of(held.clf, held.doubtful_rows)
-    sides = [held.label_names(table[name].values) for name in ("label", "against")]
+    sides = [table[name].values.tolist() for name in ("label", "against")]
     reasons = []
     for k, terms in enumerate(table["predictive"].values):
         largest = np.argsort(-np.abs(terms), kind="stable")[:_REASONS]
         told = [
             f"{cells(j)[k] if cells else repr(names[j])}: {signed(abs(float(terms[j])), 1)} for "
-            f"{sides[int(terms[j] < 0)][k]}"
+            f"{one_line(sides[int(terms[j] < 0)][k], 40)}"
             for j in largest[np.abs(terms[largest]) > 1e-3]
         ]
         reasons.append("; ".join(told))

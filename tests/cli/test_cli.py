@@ -1,6 +1,5 @@
 """The command line: what it prints, what it writes, and what it says when it cannot."""
 
-import csv
 import errno
 import os
 import re
@@ -363,9 +362,6 @@ def test_a_full_disk_is_one_line_and_leaves_the_old_file(tmp_path, penguin_model
 
 
 @pytest.mark.parametrize(("text", "message"), [
-    ("x,x,y\n1,2,a\n", "more than one column 'x'"),
-    ("x,y\n1,a\n2\n", "line 3 has 1 cells"),
-    ('x,y\n1,"a\n2,b\n', "quotation that opens in line 2 has no end"),
     ("", "is empty"),
     ("x,y\n", "no rows"),
     ("x,y\n,a\n,b\n", "column 'x' is empty"),
@@ -444,16 +440,6 @@ def test_missing_columns_are_named(tmp_path, penguin_model):
     assert "'bill_length_mm', 'bill_depth_mm'" in line
 
 
-def test_an_estimate_that_does_not_exist(tmp_path):
-    data = write(tmp_path / "d.csv", "x,y\n1,a\n2,b\n3,b\n")
-    run("fit", "-m", "mixed", data, "--target", "y", "-o", tmp_path / "m.nc")
-    others = write(tmp_path / "n.csv", "x,y\n1,a\n4,b\n")
-    out = run("compare", tmp_path / "m.nc", others, "--target", "y").stdout
-    mle = next(line for line in out.splitlines() if "maximum likelihood" in line)
-    assert mle.split()[-4:] == ["-"] * 4
-    assert "plug-in: maximum likelihood: class 'a', feature 'x'" in out
-
-
 def test_unknown_categories_and_labels_are_named_by_their_row(tmp_path, monkeypatch):
     monkeypatch.setattr("bayesgen.cli.predict._BLOCK_ROWS", 1)
     data = write(tmp_path / "d.csv", "x,z,y\nu,p,a\nu,p,a\nv,q,b\n")
@@ -469,20 +455,6 @@ def test_unknown_categories_and_labels_are_named_by_their_row(tmp_path, monkeypa
         assert f"column 'x': 1 cell, the first 'w' in row {row}. Each is treated as" in said
         assert said.count("no training row had") == 1
         assert ("1 row left out, whose labels the model lacks: 'c' (1)" in said) == (row == 3)
-
-
-# ---------------------------------------------------------------------------------- compare
-
-
-def test_csv_written_can_be_read_by_anyone(tmp_path):
-    """Labels with commas and quotes."""
-    data = tmp_path / "d.csv"
-    with open(data, "w", newline="", encoding="utf-8") as file:
-        csv.writer(file).writerows([["x", "y"], [1, 'a,"b"'], [9, "c"]])
-    run("fit", "-m", "mixed", data, "--target", "y", "-o", tmp_path / "m.nc")
-    run("predict", tmp_path / "m.nc", data, "-o", tmp_path / "o.csv")
-    assert list(read(tmp_path / "o.csv")) == ["prediction", 'p_a,"b"', "p_c"]
-    assert read(tmp_path / "o.csv")["prediction"].tolist() == ['a,"b"', "c"]
 
 
 # ------------------------------------------------------------------------------------- pools

@@ -98,8 +98,6 @@ def test_what_is_said_and_read(tmp_path, name, options, said, cells):
     ("windows.csv", [], "is not UTF-8 in line 2; save it as UTF-8, or name its encoding, such "
      "as --encoding cp1252"),
     ("windows.csv", ["--encoding", "no"], "'no' is no encoding"),
-    ("open_quotation.csv", [], "the quotation that opens in line 8 has no end"),
-    ("uneven.csv", [], "line 6 has 4 cells, but there are 3 columns"),
     ("tabs.txt", ["--delimiter", "comma"], "has no column 'sky'"),
     ("tabs.txt", ["--delimiter", "words"], "--delimiter words"),
     ("tabs.txt", ["--decimal", "x"], "--decimal x: give . or ,"),
