@@ -286,19 +286,21 @@ def heaviest_tree(log_w: Array) -> Array:
 _TIE = 8  # digits of a log weight: beyond them rounding would decide between two edges
 
 
-def graph(log_w: Array, root_weight: float, edges: Array) -> Array:
-    """Return (D + 1, D + 1) log weights with the root as node 0, joined to every column.
+def graph(log_w: Array, root_weight: Array | float, edges: Array) -> Array:
+    """Return (..., D + 1, D + 1) log weights with the root as node 0, joined to every column.
 
     Parameters
     ----------
-    log_w : (D, D)
-    root_weight : float
-    edges : (D, D) or (1, 1), 0 where no edge may be
+    log_w : (..., D, D)
+    root_weight : (...)
+    edges : (..., D, D), 0 where no edge may be
     """
-    n_features = len(log_w)
-    log_graph = np.full((n_features + 1, n_features + 1), np.log(root_weight))
-    log_graph[1:, 1:] = np.where(edges > 0, (log_w + log_w.T) / 2, -np.inf)
-    np.fill_diagonal(log_graph, -np.inf)
+    n_nodes = log_w.shape[-1] + 1
+    log_graph = np.empty((*log_w.shape[:-2], n_nodes, n_nodes))
+    log_graph[...] = np.log(root_weight)[..., None, None]
+    symmetric = (log_w + np.swapaxes(log_w, -1, -2)) / 2
+    log_graph[..., 1:, 1:] = np.where(edges > 0, symmetric, -np.inf)
+    log_graph[..., np.arange(n_nodes), np.arange(n_nodes)] = -np.inf
     return log_graph
 
 

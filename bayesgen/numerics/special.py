@@ -53,13 +53,13 @@ def log_gamma_difference(a, n) -> Array:
     >>> float(log_gamma_difference(1e15, 1.0))  # log(1e15); the plain difference is 32.0
     34.538776394910684
     """
-    a = np.asarray(a, dtype=np.float64)
-    a, n = np.broadcast_arrays(a, np.asarray(n, dtype=np.float64))
+    a, n = np.asarray(a, dtype=np.float64), np.asarray(n, dtype=np.float64)
     big = (a >= _STIRLING_FROM) & (a + n >= _STIRLING_FROM)
     if not big.any():
         return _log_gamma(a + n) - gammaln(a)
     if big.all():
         return _stirling_difference(a, n)
+    a, n = np.broadcast_arrays(a, n)
     difference = np.empty(a.shape)
     difference[big] = _stirling_difference(a[big], n[big])
     small = ~big

@@ -413,20 +413,16 @@ class DirichletForest(ConjugateFamily):
         return [np.nonzero(np.tril(edges, -1) > 0) for edges in self.edges]
 
     @cached_property
-    def graphs(self) -> list[Array]:
-        """Return (D + 1, D + 1) log weights of each class, the root first."""
-        return self._graphs_of(self.log_weights)
+    def graphs(self) -> Array:
+        """Return (C, D + 1, D + 1) log weights of each class, the root first."""
+        return graph(self.log_weights, self.root_weight, self.edges)
 
     @cached_property
     def eliminations(self) -> list[Elimination]:
         """Return the elimination of the graph of each class."""
         return [Elimination(log_w) for log_w in self.graphs]
 
-    def _graphs_of(self, log_weights: list[Array]) -> list[Array]:
-        classes = zip(log_weights, self.root_weight, self.edges, strict=True)
-        return [graph(log_w, rho, edges) for log_w, rho, edges in classes]
-
-    def _heaviest(self, log_weights: list[Array]) -> list[tuple[Array, float]]:
+    def _heaviest(self, log_weights: Array) -> list[tuple[Array, float]]:
         """Return edges (D, D) and log weight of the forest that rows choose in each class."""
         roots = self.root_weight if self.structure == "map" else [None] * len(self.root_weight)
         return [best_forest(log_w, rho) for log_w, rho in zip(log_weights, roots, strict=True)]
@@ -468,9 +464,10 @@ class DirichletForest(ConjugateFamily):
         if (edges != np.swapaxes(edges, 1, 2)).any():
             raise ValueError("edges must be symmetric: an edge has no direction")
         edges[:, np.arange(n_features), np.arange(n_features)] = 0.0
-        n_edges = np.count_nonzero(edges, axis=(1, 2)) // 2
+        if self.edges is None or not self.is_forest:
+            return edges
         n_trees = [connected_components(e, directed=False)[0] for e in edges]
-        if self.edges is not None and self.is_forest and (n_edges + n_trees != n_features).any():
+        if (np.count_nonzero(edges, axis=(1, 2)) // 2 + n_trees != n_features).any():
             raise ValueError(
                 f"structure={self.structure!r}: edges must be a matrix (D, D) without cycles; "
                 "structure='average' averages over the forests among them"
@@ -575,12 +572,12 @@ class DirichletForest(ConjugateFamily):
             return with_values(*lattice_value(n_features, START))
 
         @cache
-        def evidences(strength: float) -> list[tuple[Array, Array]]:
+        def evidences(strength: float) -> tuple[Array, Array]:
             return with_values(strength, 1.0)._evidences(self.pairs + seen)
 
         def log_joint(strength: float, root_weight: float) -> float:
             family = with_values(strength, root_weight)
-            return float(family._log_joint(evidences(strength), is_chosen).sum())
+            return float(family._log_joint(*evidences(strength), is_chosen).sum())
 
         # a single tree has no use for roots
         looked_for = (is_free[0], is_free[1] and self.structure in ("average", "map"))
@@ -604,24 +601,24 @@ class DirichletForest(ConjugateFamily):
 
     # -- closed forms ----------------------------------------------------------------------------
 
-    def _evidences(self, pairs: Array) -> list[tuple[Array, Array]]:
-        """Return (D,) log W_u and (D, D) log w_uv of each class."""
-        return [log_evidences(p, a, self.levels) for p, a in zip(pairs, self.strength, strict=True)]
+    def _evidences(self, pairs: Array) -> tuple[Array, Array]:
+        """Return (C, D) log W_u and (C, D, D) log w_uv."""
+        classes = zip(pairs, self.strength, strict=True)
+        single, log_w = zip(*(log_evidences(p, a, self.levels) for p, a in classes), strict=True)
+        return np.array(single), np.array(log_w)
 
-    def _log_joint(self, evidences: list[tuple[Array, Array]], is_chosen: bool = True) -> Array:
+    def _log_joint(self, single: Array, log_w: Array, is_chosen: bool = True) -> Array:
         """Return (C,) log evidences, the forest integrated out, or the best (not `is_chosen`).
 
         That is the log of the sum over forests of prior weight times evidence, less the log of the
         prior's sum.
         """
-        alone = np.array([single.sum() for single, _ in evidences])
-        log_w = [w for _, w in evidences]
+        alone: Array = single.sum(axis=1)
         if self.is_forest and is_chosen:
-            pairs = zip(log_w, self.neighbours, strict=True)
-            return alone + np.array([w[both].sum() for w, both in pairs])
+            return alone + np.where(np.tril(self.edges) > 0, log_w, 0.0).sum(axis=(1, 2))
         if is_chosen:
-            graphs = self._graphs_of(log_w) + self._graphs_of([np.zeros_like(w) for w in log_w])
-            total, prior = log_sum_of_trees(np.stack(graphs)).reshape(2, -1)
+            both = np.stack([log_w, np.zeros_like(log_w)])
+            total, prior = log_sum_of_trees(graph(both, self.root_weight, self.edges))
         else:  # among all forests, of which the sum is known
             total = np.array([weight for _, weight in self._heaviest(log_w)])
             rho, d = self.root_weight, self.n_columns
@@ -634,9 +631,9 @@ class DirichletForest(ConjugateFamily):
         return len(self.levels)
 
     @property
-    def log_weights(self) -> list[Array]:
-        """Return, for each class, (D, D) log weights of the edges given the counts."""
-        return [log_w for _, log_w in self._evidences(self.pairs)]
+    def log_weights(self) -> Array:
+        """Return (C, D, D) log weights of the edges given the counts."""
+        return self._evidences(self.pairs)[1]
 
     @cached_property
     def totals(self) -> Array:
@@ -650,7 +647,7 @@ class DirichletForest(ConjugateFamily):
         if not pairs.any():
             return 0.0
         total, before = (
-            self._log_joint(self._evidences(p)) for p in (self.pairs + pairs, self.pairs)
+            self._log_joint(*self._evidences(p)) for p in (self.pairs + pairs, self.pairs)
         )
         return float((total - before).sum())
 
@@ -710,7 +707,7 @@ class DirichletForest(ConjugateFamily):
                     log_w = np.array(log_weights[c])
                     log_w[i, j] += gone_edges[k]
                     log_w[j, i] = log_w[i, j]
-                    in_it = one_class._heaviest([log_w])[0][0][i, j] > 0
+                    in_it = one_class._heaviest(log_w[None])[0][0][i, j] > 0
                     base[row] += gone_edges[k, in_it].sum()
                     after[row] += back_edges[k, in_it].sum()
         return after, base
