@@ -65,8 +65,8 @@ def test_every_sampled_classifier_is_measured_and_has_a_rival():
 def test_the_worst_of_the_fits_is_kept():
     fit = Diagnosis(0, 1.003, "mu", 800.0, "mu", 4)
     worse = fit._replace(divergences=2, ess=500.0, r_hat=1.008)
-    found = sampled.worst([2.0, 4.0], [fit, worse])
-    assert found == {"seconds": 3, "ess": 500, "rate": 262.5, "r_hat": 1.008, "divergences": 2}
+    worst = sampled.worst([2.0, 4.0], [fit, worse])
+    assert worst == {"seconds": 3, "ess": 500, "rate": 262.5, "r_hat": 1.008, "divergences": 2}
 
 
 # -------------------------------------------------------------------------------- records and pages

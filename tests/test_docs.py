@@ -162,8 +162,8 @@ def test_a_call_for_whoever_comes_from_another_package_exists(call):
             assert hasattr(owner, node.attr)
         if isinstance(node, ast.Call):
             function = eval(ast.unparse(node.func), {"bg": bg, "clf": bg.GenerativeClassifier})
-            own = [None] * (ast.unparse(node.func).startswith("clf.") + len(node.args))
-            inspect.signature(function).bind(*own, **{k.arg: None for k in node.keywords})
+            values = [None] * (ast.unparse(node.func).startswith("clf.") + len(node.args))
+            inspect.signature(function).bind(*values, **{k.arg: None for k in node.keywords})
 
 
 GALLERY = sorted((DOCS / "gallery").rglob("plot_*.py"))

@@ -29,6 +29,6 @@ def public_names() -> Iterator[str]:
 @pytest.mark.parametrize("name", list(public_names()))
 def test_numpydoc_reads_it(name: str) -> None:
     validate = pytest.importorskip("numpydoc.validate").validate
-    found = validate(name)
-    assert not [error for error in found["errors"] if error[0] in REFUSED]
-    assert not re.search(r"\w -{3,}|-{3,} \w", found["docstring"])  # a heading within a paragraph
+    answer = validate(name)
+    assert not [error for error in answer["errors"] if error[0] in REFUSED]
+    assert not re.search(r"\w -{3,}|-{3,} \w", answer["docstring"])  # a heading within a paragraph

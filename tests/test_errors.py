@@ -31,9 +31,9 @@ def own_errors():
 
 
 def test_every_error_of_the_package_has_facts():
-    found = set(own_errors())
-    assert {Facts, InputError, NoClosedFormError, UndefinedEstimateError} < found
-    assert {e.__name__ for e in found if not issubclass(e, Facts)} <= {"UserError"}  # of the cli
+    errors = set(own_errors())
+    assert {Facts, InputError, NoClosedFormError, UndefinedEstimateError} < errors
+    assert {e.__name__ for e in errors if not issubclass(e, Facts)} <= {"UserError"}  # of the cli
 
 
 def test_told_with_other_facts():
@@ -56,15 +56,15 @@ def test_told_with_other_facts():
     ],
 )
 def test_errors_travel_between_processes(error):
-    found = pickle.loads(pickle.dumps(error))
-    assert (type(found), str(found), vars(found)) == (type(error), str(error), vars(error))
+    copied = pickle.loads(pickle.dumps(error))
+    assert (type(copied), str(copied), vars(copied)) == (type(error), str(error), vars(error))
 
 
 def test_placed_keeps_the_type():
-    for given in (ValueError("x"), TypeError("x"), InputError("x", row=2)):
-        with pytest.raises(type(given), match=r"^there: x") as caught, placed("there"):
-            raise given
-        assert getattr(caught.value, "row", None) == getattr(given, "row", None)
+    for error in (ValueError("x"), TypeError("x"), InputError("x", row=2)):
+        with pytest.raises(type(error), match=r"^there: x") as caught, placed("there"):
+            raise error
+        assert getattr(caught.value, "row", None) == getattr(error, "row", None)
     with pytest.raises(KeyError), placed("there"):
         raise KeyError("x")
 

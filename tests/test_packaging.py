@@ -154,9 +154,9 @@ def test_bootstrap_passes_over_pythons_that_fail_or_are_too_old(tmp_path):
         check=True,
         text=True,
     )
-    found = Path(answer.stdout.strip())
+    python = Path(answer.stdout.strip())
     # Another fitting Python of this machine may stand before it in the order of versions.
-    assert found.is_file()
-    assert not found.is_relative_to(shims)
+    assert python.is_file()
+    assert not python.is_relative_to(shims)
     if version == "3.12":
-        assert found == right
+        assert python == right

@@ -19,45 +19,67 @@ needs_shared = pytest.mark.skipif(not SHARED.is_dir(), reason="../shared/data is
 
 THIRTEEN = np.array([[1, 1]] + 4 * [[1, 0]] + 4 * [[0, 1]] + 4 * [[0, 0]])
 THIRTEEN_Y = np.array([1] + 12 * [2])
+CELL = (2 * THIRTEEN[:, :1] + THIRTEEN[:, 1:]).astype(int)  # one feature with four values
+# ten balls of each box teach the colours, class_prior= the choice of the box
+BLUE = np.r_[np.repeat([1, 0], [8, 2]), np.repeat([1, 0], [4, 6])][:, None]
+BOX, BOXES = np.repeat([1, 2], 10), {1: 2 / 3, 2: 1 / 3}
+ONE_WORD = [[1, 0, 0], [0, 1, 0]]
+# MATH.md B: one row of ones against three rows with a single one in each column
+BITS = [5 * [1], [1, 1, 0, 0, 0], [0, 0, 1, 1, 0], [0, 0, 0, 0, 1]]
+# MATH.md B: equal mean probabilities of the word, 2/6 and 3/9, of unequal weight
+WORD_COUNTS = [[1, 0, 0, 0, 0], [2, 2, 0, 0, 0]]
 WORDS = ["dog", "cat", "tulip", "rose"]
 PETS, FLOWERS = [0.5, 0.4, 0.05, 0.05], [0.1, 0.1, 0.5, 0.3]
 DOCUMENT = ["dog", "dog", "cat", "dog", "cat", "tulip"]
+FULL, MEAN, MLE = "posterior_predictive", "posterior_mean", "mle"
+UNIFORM, JEFFREYS = bg.BernoulliNB(), bg.BernoulliNB(0.5, 0.5, class_alpha=0.5)
+COUNTS, FOUR_VALUES = bg.MultinomialNB(), bg.CategoricalNB(categories=4)
+PUBLISHED = [  # rows, labels, new row, method: p of the first class, as printed or by hand
+    (UNIFORM, BLUE, BOX, [1], MLE, 0.8),
+    (UNIFORM, BLUE, BOX, [0], MLE, 0.4),
+    (UNIFORM, THIRTEEN, THIRTEEN_Y, [1, 1], MLE, 3 / 7),
+    (UNIFORM, THIRTEEN, THIRTEEN_Y, [1, 1], FULL, 1568 / 4493),
+    (JEFFREYS, THIRTEEN, THIRTEEN_Y, [1, 1], FULL, "0.3603412"),
+    # without the assumption of independence maximum likelihood is sure, and Bayes undecided
+    (FOUR_VALUES, CELL, THIRTEEN_Y, [3], FULL, "0.4961240"),
+    (FOUR_VALUES, CELL, THIRTEEN_Y, [3], MLE, 1.0),
+    # Gamma(2+5)/Gamma(2) over Gamma(1+5)/Gamma(1) = 6!/5! = 6, the totals being equal
+    (COUNTS, ONE_WORD, "ab", [5, 0, 0], FULL, 6 / 7),
+    (COUNTS, ONE_WORD, "ab", [5, 0, 0], MEAN, 32 / 33),
+    (COUNTS, ONE_WORD, "ab", [1, 0, 0], FULL, 2 / 3),
+    (COUNTS, ONE_WORD, "ab", [1, 0, 0], MEAN, 2 / 3),
+    (UNIFORM, BITS, [0, 1, 1, 1], 5 * [1], FULL, "0.865411"),
+    # pi 1/3 and 2/3, theta 2/3 and 2/5
+    (UNIFORM, BITS, [0, 1, 1, 1], 5 * [1], FULL, 1 / (1 + 2 * (3 / 5) ** 5)),
+    (COUNTS, WORD_COUNTS, "ab", [5, 0, 0, 0, 0], FULL, "0.593361"),
+    (COUNTS, WORD_COUNTS, "ab", [5, 0, 0, 0, 0], MEAN, 0.5),
+]
 
 
-# ------------------------------------------------------------------ pokemon_generative_model
-
-
-def test_two_boxes():
-    """A blue ball from two boxes: 2/3 4/5 against 1/3 2/5."""
-    # ten balls of each box teach the colours, class_prior= the choice of the box
-    box = np.repeat([1, 2], 10)
-    blue = np.r_[np.repeat([1, 0], [8, 2]), np.repeat([1, 0], [4, 6])][:, None]
-    clf = bg.BernoulliNB().fit(blue, box)
-    p = clf.predict_proba([[1], [0]], method="mle", class_prior={1: 2 / 3, 2: 1 / 3})
-    np.testing.assert_allclose(p[:, 0], [0.8, 0.4], rtol=1e-12)
+@pytest.mark.parametrize(("clf", "X", "y", "row", "method", "expected"), PUBLISHED)
+def test_published_probabilities(clf, X, y, row, method, expected):
+    clf.fit(X, list(y))
+    p = clf.predict_proba([row], method, class_prior=BOXES if X is BLUE else None)[0, 0]
+    digits = len(expected) - 2 if isinstance(expected, str) else 14
+    assert p == pytest.approx(float(expected), abs=0.5 * 10.0**-digits, rel=1e-14)
 
 
 @pytest.mark.parametrize(
-    ("prior", "method", "expected"),
+    ("clf", "X", "y", "row", "mean", "sd"),
     [
-        (1.0, "mle", 3 / 7),
-        (1.0, "posterior_predictive", 1568 / 4493),
-        (0.5, "posterior_predictive", 0.3603412),
+        (UNIFORM, BITS, [0, 1, 1, 1], 5 * [1], 0.781513, 0.249),
+        (COUNTS, WORD_COUNTS, "ab", [5, 0, 0, 0, 0], 0.486550, 0.400),
     ],
-    ids=["mle", "uniform", "jeffreys"],
+    ids=["five bits", "five times"],
 )
-def test_thirteen_rows(prior, method, expected):
-    clf = bg.BernoulliNB(prior, prior, class_alpha=prior).fit(THIRTEEN, THIRTEEN_Y)
-    got = clf.predict_proba([[1, 1]], method=method)[0, 0]
-    assert got == pytest.approx(expected, abs=5e-8 if prior == 0.5 else 1e-14)
-
-
-def test_thirteen_rows_without_the_independence_assumption():
-    """One feature with four values: the maximum likelihood is sure, Bayes undecided."""
-    cell = (2 * THIRTEEN[:, :1] + THIRTEEN[:, 1:]).astype(int)
-    clf = bg.CategoricalNB(categories=4).fit(cell, THIRTEEN_Y)
-    assert clf.predict_proba([[3]])[0, 0] == pytest.approx(0.4961240, abs=5e-8)
-    assert clf.predict_proba([[3]], method="mle")[0, 0] == 1.0
+def test_published_spread(clf, X, y, row, mean, sd):
+    """Mean and standard deviation of p(y = first class | x, theta): not the predictive."""
+    n = 100_000
+    table = clf.fit(X, list(y)).predict_uncertainty([row], draws=n)
+    spread = table.isel(obs_id=0, **{"class": 0})
+    mcse = sd / np.sqrt(n)
+    assert spread["mean"].item() == pytest.approx(mean, abs=4 * mcse)
+    assert spread["sd"].item() == pytest.approx(sd, abs=4 * mcse + 5e-4)  # the published digit
 
 
 def test_thirteen_rows_mean_over_draws_is_another_number():
@@ -141,50 +163,6 @@ def test_four_word_documents(estimator):
         np.testing.assert_allclose(np.exp(log_p), [60e-3, 300e-6], rtol=1e-12)
     assert log_p[0] - log_p[1] == pytest.approx(np.log(200), rel=1e-12)
     assert log_p[0] - log_p[1] == pytest.approx(5.2983, abs=5e-5)
-
-
-def test_repeated_words_part_predictive_from_plug_in():
-    """One document a class, then one word five times."""
-    clf = bg.MultinomialNB().fit([[1, 0, 0], [0, 1, 0]], ["a", "b"])
-    # by hand: Gamma(2+5)/Gamma(2) over Gamma(1+5)/Gamma(1) = 6!/5! = 6, the totals being equal
-    p = clf.predict_proba([[5, 0, 0]])[0, 0]
-    assert p == pytest.approx(6 / 7, rel=1e-12)
-    plug_in = clf.predict_proba([[5, 0, 0]], method="posterior_mean")[0, 0]
-    assert plug_in == pytest.approx(32 / 33, rel=1e-12)
-    one_word = [[1, 0, 0]]
-    assert clf.predict_proba(one_word)[0, 0] == pytest.approx(
-        clf.predict_proba(one_word, method="posterior_mean")[0, 0], rel=1e-12
-    )
-
-
-def test_five_bits_of_four_rows():
-    """MATH.md B: one row of ones against three rows with a single one in each column."""
-    rows = np.array([5 * [1], [1, 1, 0, 0, 0], [0, 0, 1, 1, 0], [0, 0, 0, 0, 1]])
-    clf = bg.BernoulliNB().fit(rows, [0, 1, 1, 1])
-    got = clf.predict_proba([5 * [1]])[0, 0]
-    assert got == pytest.approx(0.865411, abs=5e-7)
-    # pi 1/3 and 2/3, theta 2/3 and 2/5
-    assert got == pytest.approx(1 / (1 + 2 * (3 / 5) ** 5), rel=1e-14)
-    assert_spread(clf, [5 * [1]], mean=0.781513, sd=0.249)
-
-
-def test_one_word_five_times():
-    """MATH.md B: equal mean probabilities of the word, 2/6 and 3/9, of unequal weight."""
-    clf = bg.MultinomialNB().fit([[1, 0, 0, 0, 0], [2, 2, 0, 0, 0]], ["a", "b"])
-    document = [[5, 0, 0, 0, 0]]
-    assert clf.predict_proba(document)[0, 0] == pytest.approx(0.593361, abs=5e-7)
-    plug_in = clf.predict_proba(document, method="posterior_mean")[0, 0]
-    assert plug_in == pytest.approx(0.5, rel=1e-14)
-    assert_spread(clf, document, mean=0.486550, sd=0.400)
-
-
-def assert_spread(clf, row, mean, sd):
-    """Mean and standard deviation of p(y = first class | x, theta): not the predictive."""
-    n = 100_000
-    spread = clf.predict_uncertainty(row, draws=n).isel(obs_id=0, **{"class": 0})
-    mcse = sd / np.sqrt(n)
-    assert spread["mean"].item() == pytest.approx(mean, abs=4 * mcse)
-    assert spread["sd"].item() == pytest.approx(sd, abs=4 * mcse + 5e-4)  # the published digit
 
 
 # ------------------------------------------------------------------ bayesian_naive_bayes

@@ -55,22 +55,22 @@ def shares(n, alpha):
 
 @of_each_class
 def categorical(rows, new, levels, alpha):
-    out = {m: np.zeros(len(new)) for m in METHODS}
+    densities = {m: np.zeros(len(new)) for m in METHODS}
     for j, values in enumerate(levels):
         p = shares(np.array([np.sum(rows[:, j] == v) for v in values]), alpha)
         cells = np.array([[v == cell for v in values] for cell in new[:, j]])
         seen = cells.any(axis=1)  # the others are missing
         for method in METHODS:
-            out[method][seen] += stats.multinomial.logpmf(cells[seen], 1, p[method])
-    return out
+            densities[method][seen] += stats.multinomial.logpmf(cells[seen], 1, p[method])
+    return densities
 
 
 @of_each_class
 def multinomial(rows, new, alpha):
     n, length = rows.sum(axis=0), new.sum(axis=1).astype(int)
-    out = {m: stats.multinomial.logpmf(new, length, shares(n, alpha)[m]) for m in PLUG_INS}
+    densities = {m: stats.multinomial.logpmf(new, length, shares(n, alpha)[m]) for m in PLUG_INS}
     whole = new.astype(int)
-    return out | {
+    return densities | {
         "posterior_predictive": stats.dirichlet_multinomial.logpmf(whole, alpha + n, length)
     }
 
@@ -96,22 +96,22 @@ def normal_inverse_gamma(X, codes, new, m0, k0, nu0, s2, variance):
         "map": SS / (nu + 2 + grouped(np.ones(shape))),
         "posterior_mean": SS / (nu - 2),
     }
-    out = {}
+    densities = {}
     for method in PLUG_INS:
         center = mean if method == "mle" else m
         sd = np.sqrt(np.broadcast_to(sigma2[method], shape))
-        out[method] = np.nansum(stats.norm.logpdf(new[:, None], center, sd), axis=2)
+        densities[method] = np.nansum(stats.norm.logpdf(new[:, None], center, sd), axis=2)
     nu, scale = np.broadcast_to(nu, shape), np.broadcast_to(SS / nu, shape) * (1 + 1 / k)
     if "spherical" not in variance:
         cells = stats.t.logpdf(new[:, None], nu, m, np.sqrt(scale))
-        return out | {"posterior_predictive": np.nansum(cells, axis=2)}
+        return densities | {"posterior_predictive": np.nansum(cells, axis=2)}
     predictive = np.zeros((len(new), len(n)))  # one multivariate t over the observed cells
     for i, row in enumerate(new):
         o = ~np.isnan(row)
         for c in range(len(n)):
             t = stats.multivariate_t(m[c, o], np.diag(scale[c, o]), nu[c, 0])
             predictive[i, c] = t.logpdf(row[o])
-    return out | {"posterior_predictive": predictive}
+    return densities | {"posterior_predictive": predictive}
 
 
 def normal_inverse_wishart(X, codes, new, m0, k0, nu0, psi0, shared, methods=METHODS):
@@ -136,7 +136,7 @@ def normal_inverse_wishart(X, codes, new, m0, k0, nu0, psi0, shared, methods=MET
     unit = np.sqrt(np.diagonal(psi, axis1=-2, axis2=-1)).reshape(-1, D).mean(axis=0)
     matrices = {name: matrix / np.outer(unit, unit) for name, matrix in matrices.items()}
     new, mean, m = new / unit, mean / unit, m / unit  # SciPy refuses what only looks singular
-    out = {method: np.zeros((len(new), C)) for method in methods}
+    densities = {method: np.zeros((len(new), C)) for method in methods}
     for o in np.unique(~np.isnan(new), axis=0):  # the other cells are integrated out
         some = np.flatnonzero((~np.isnan(new) == o).all(axis=1))
         for c, method in np.ndindex(C, len(methods)):
@@ -147,8 +147,10 @@ def normal_inverse_wishart(X, codes, new, m0, k0, nu0, psi0, shared, methods=MET
                 density = stats.multivariate_t(center, matrix, df[c])
             else:
                 density = stats.multivariate_normal(center, matrix)
-            out[method][some, c] = density.logpdf(new[np.ix_(some, o)]) - np.log(unit[o]).sum()
-    return out
+            densities[method][some, c] = (
+                density.logpdf(new[np.ix_(some, o)]) - np.log(unit[o]).sum()
+            )
+    return densities
 
 
 # --------------------------------------------------------------------------------- the comparison
@@ -235,12 +237,12 @@ def test_stated_priors_by_formula(model, load):
     prior = rows.mean(axis=0), 0.1
     if model is bg.GaussianNB:
         with np.errstate(divide="ignore", invalid="ignore"):  # maximum likelihood
-            found = normal_inverse_gamma(rows, codes, new, *prior, 3, np.diag(scale), "class")
+            densities = normal_inverse_gamma(rows, codes, new, *prior, 3, np.diag(scale), "class")
     else:
         prior = *prior, D + 2, (D + 2) * scale, model is bg.LinearDiscriminant
         predictive = ("posterior_predictive",)
-        found = normal_inverse_wishart(rows, codes, new, *prior, predictive)
-    joint = found["posterior_predictive"] + log_class_weights(codes)["posterior_predictive"]
+        densities = normal_inverse_wishart(rows, codes, new, *prior, predictive)
+    joint = densities["posterior_predictive"] + log_class_weights(codes)["posterior_predictive"]
     log_p = joint - logsumexp(joint, axis=1, keepdims=True)
     np.testing.assert_allclose(clf.predict_log_proba(X[test]), log_p, rtol=1e-7, atol=1e-8)
 

@@ -42,8 +42,8 @@ def test_dependence_is_found_where_naive_bayes_sees_nothing():
     forest = bg.TreeAugmentedNB().fit(X, y)
     none = np.zeros((4, 4))
     naive = bg.TreeAugmentedNB(structure="fixed", edges=none).fit(X, y)
-    own = np.arange(100), np.searchsorted(forest.classes_, truth)
-    better = forest.predict_log_proba(new)[own] - naive.predict_log_proba(new)[own]
+    labels = np.arange(100), np.searchsorted(forest.classes_, truth)
+    better = forest.predict_log_proba(new)[labels] - naive.predict_log_proba(new)[labels]
     assert better.mean() > 3 * better.std() / 10
     edges = forest.edge_probabilities()
     pair = edges["probability"].sel(feature="colour", feature_bis="size")
@@ -93,13 +93,13 @@ def test_forests_sum_over_many_missing_cells(structure, monkeypatch):
     rows = X[:6].astype(str).astype(object)
     for i, row in enumerate(rows):
         row[rng.choice(7, size=1 + i, replace=False)] = None
-    own, encoded = clf.fitted_.posterior, clf.fitted_.read(pd.DataFrame(rows)).encoded
-    each = [own.log_joint(completions(row, 3)) for row in encoded]
+    posterior, encoded = clf.fitted_.posterior, clf.fitted_.read(pd.DataFrame(rows)).encoded
+    each = [posterior.log_joint(completions(row, 3)) for row in encoded]
     expected = np.array([np.logaddexp.reduce(values, axis=0) for values in each])
     exact = clf.predict_joint_log_proba(rows)
     np.testing.assert_allclose(exact, expected, rtol=1e-11)
     monkeypatch.setattr(dirichlet_forest, "_STEPS", 0)  # all by draws of forests
-    _, error = own.model.family.log_predictive_with_error(encoded)
+    _, error = posterior.model.family.log_predictive_with_error(encoded)
     drawn = clf.predict_joint_log_proba(rows)
     if structure != "average":
         assert not error.any()
@@ -107,7 +107,7 @@ def test_forests_sum_over_many_missing_cells(structure, monkeypatch):
         return
     assert (np.abs(drawn - expected) <= 5 * error + 1e-10).all()
     assert error.max() < 0.03
-    mle = [own.log_joint(completions(row, 3), "mle") for row in encoded]
+    mle = [posterior.log_joint(completions(row, 3), "mle") for row in encoded]
     expected = [np.logaddexp.reduce(values, axis=0) for values in mle]
     np.testing.assert_allclose(clf.predict_joint_log_proba(rows, method="mle"), expected)
 
@@ -201,8 +201,8 @@ def test_a_category_never_seen_is_summed_over_or_named():
     every["size"] = ["S", "M", "L"]
     joint = tree.predict_joint_log_proba(every, method="mle")
     expected = np.logaddexp.reduce(joint, axis=0)
-    found = tree.predict_joint_log_proba(new, method="mle")
-    np.testing.assert_allclose(found[0], expected, rtol=1e-12)
+    summed = tree.predict_joint_log_proba(new, method="mle")
+    np.testing.assert_allclose(summed[0], expected, rtol=1e-12)
     clf = bg.TreeAugmentedNB().fit(X, y)
     for ask in (clf.predict_interval, clf.predict_uncertainty):
         with pytest.raises(ValueError, match="column 'size' in row 0: missing, or a category that"):

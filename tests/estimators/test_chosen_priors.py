@@ -29,8 +29,8 @@ def few(load, rows, seed=0):
     X, y = load(return_X_y=True)
     order = np.random.default_rng(seed).permutation(len(y))
     train = np.concatenate([order[y[order] == c][:rows] for c in np.unique(y)])
-    rest = np.setdiff1d(order, train)
-    return X[train], y[train], X[rest], y[rest]
+    others = np.setdiff1d(order, train)
+    return X[train], y[train], X[others], y[others]
 
 
 REALS, Y, _, _ = few(load_wine, 12)
@@ -85,9 +85,9 @@ def test_scales_that_rows_teach_are_scored_by_fits_to_the_other_folds(shared):
     assert sorted(np.concatenate([fold.rows for fold in search.folds])) == list(range(len(Y)))
     score = 0.0
     for fold in search.folds:
-        rest = np.setdiff1d(np.arange(len(Y)), fold.rows)
+        others = np.setdiff1d(np.arange(len(Y)), fold.rows)
         make = bg.LinearDiscriminant if shared else bg.QuadraticDiscriminant
-        log_p = make(prior="default").fit(X[rest], Y[rest]).predict_log_proba(X[fold.rows])
+        log_p = make(prior="default").fit(X[others], Y[others]).predict_log_proba(X[fold.rows])
         score += log_p[np.arange(len(log_p)), Y[fold.rows]].sum()
     start = chosen_priors._Point((0,), (0.0,) * 3)
     np.testing.assert_allclose(search._score(start), score, rtol=1e-9)
@@ -122,14 +122,14 @@ def test_many_columns_of_classes_with_other_scales(correlated, most):
 @some
 def test_fits_in_parts_have_the_stated_prior(name):
     make, X = CASES[name]
-    stated, rest = make(prior="default").fit(X, Y), make(prior="default").fit(X[5:], Y[5:])
+    stated, without_five = make(prior="default").fit(X, Y), make(prior="default").fit(X[5:], Y[5:])
     assert make().fit(X, Y).fitted_.training.prior.factors
     one, other = ((X[part], Y[part]) for part in (slice(0, None, 2), slice(1, None, 2)))
     for clf, same in (
         (make().fit(*one).partial_fit(*other), stated),
         (make().fit(*one).merge(make().fit(*other)), stated),
         (bg.fit_stream(make(), [one, other]), stated),
-        (make().fit(X, Y).forget(X[:5], Y[:5]), rest),
+        (make().fit(X, Y).forget(X[:5], Y[:5]), without_five),
     ):
         np.testing.assert_allclose(clf.predict_proba(X), same.predict_proba(X), rtol=1e-6)
         assert "chosen by" not in str(clf.summary())
@@ -192,21 +192,6 @@ def test_nor_where_a_part_of_the_rows_is_scored(monkeypatch):
     np.testing.assert_array_equal(*(f.prior_.family.alpha for f in fits))
 
 
-def test_statistics_alone_are_refused_with_the_reason():
-    clf = bg.GaussianNB(prior="loo").fit(REALS, Y)
-    before = clf.predict_proba(REALS)
-    for name, call in {
-        "partial_fit": lambda: clf.partial_fit(REALS, Y),
-        "merge": lambda: clf.merge(bg.GaussianNB(prior="loo").fit(REALS, Y)),
-        "forget": lambda: clf.forget(REALS[:3], Y[:3]),
-        "fit_stream": lambda: bg.fit_stream(clf, [(REALS, Y)]),
-    }.items():
-        reason = "works on sufficient statistics, and prior='loo'.*fit all rows together"
-        with pytest.raises(ValueError, match=f"{name} {reason}"):
-            call()
-    np.testing.assert_array_equal(clf.predict_proba(REALS), before)
-
-
 @pytest.mark.parametrize("seed", range(2))
 def test_no_step_of_a_factor_has_a_larger_penalised_score(seed):
     """The score by `loo`, and the prior of the log factor."""
@@ -258,5 +243,7 @@ def test_the_command_line_chooses_the_prior_that_python_does(tmp_path):
     data, file = tmp_path / "wine.csv", tmp_path / "wine.nc"
     frame.assign(label=Y).to_csv(data, index=False)
     run("fit", data, "--target", "label", "--model", "gaussian", "-o", file)
-    found, expected = bg.load(file), bg.GaussianNB().fit(frame, Y)
-    np.testing.assert_allclose(found.predict_proba(frame), expected.predict_proba(frame), rtol=1e-9)
+    loaded, expected = bg.load(file), bg.GaussianNB().fit(frame, Y)
+    np.testing.assert_allclose(
+        loaded.predict_proba(frame), expected.predict_proba(frame), rtol=1e-9
+    )

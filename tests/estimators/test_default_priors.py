@@ -33,9 +33,9 @@ def test_a_constant_column_leaves_the_probabilities_alone(name):
         wide = make().fit(np.insert(X, 1, constant, axis=1), Y)
         rows = np.insert(NEW, 1, later, axis=1)
         for method in ("posterior_predictive", "posterior_mean", "map"):
-            found = wide.predict_proba(rows, method=method)
+            p = wide.predict_proba(rows, method=method)
             expected = alone.predict_proba(NEW, method=method)
-            np.testing.assert_allclose(found, expected, rtol=1e-7, atol=1e-12)
+            np.testing.assert_allclose(p, expected, rtol=1e-7, atol=1e-12)
         with pytest.raises(UndefinedEstimateError):
             wide.predict_proba(rows, method=PLUG_INS[-1])
         assert wide.log_evidence_ == pytest.approx(alone.log_evidence_, rel=1e-12)

@@ -257,6 +257,7 @@ REFUSED = {
         (lambda: POOL.fit(X, Y).loo(X + 1, Y), "training rows"),
         (lambda: CLF.typicality(X, training=(X[::3], Y[::3])), "needs the training rows"),
         (lambda: CLF.typicality(X, training=X), r"must be \(X, y\)"),
+        (lambda: bg.StudentTNB().with_posterior({}), "not fitted: with_posterior needs X and y"),
         # class weights and methods
         (
             weighted([0.5, 0.5]),
@@ -355,6 +356,7 @@ REFUSED = {
     ],
     NotFittedError: [
         (lambda: NB().forget(X, Y), "not fitted yet"),
+        (lambda: bg.LogLinearPool().with_posterior({}), "not fitted"),
         (
             lambda: bg.compare_predictives({"a": FITTED, "b": NB()}, TWO, [0, 1]),
             "model 'b': compare_predictives needs a fitted classifier, and this",

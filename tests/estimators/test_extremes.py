@@ -30,9 +30,9 @@ WEIGHT = (ValueError, "sample_weight holds .* in row 0, beyond")
 
 
 def cell(value, of=X):
-    out = of.copy()
-    out[0, 0] = value
-    return out
+    cells = of.copy()
+    cells[0, 0] = value
+    return cells
 
 
 def weights(value):

@@ -54,8 +54,8 @@ def each(request: pytest.FixtureRequest) -> Classified:
 def test_draws_of_probabilities_and_groups_are_those_of_the_rows(each: Classified) -> None:
     clf, rows = each.clf, each.X
     log_p = special.log_softmax(each.log_joint, axis=-1)
-    found = clf.predict_posterior(rows)["predictions"]["class_probability"].values
-    np.testing.assert_allclose(found[0], np.exp(log_p), rtol=1e-9)
+    rho = clf.predict_posterior(rows)["predictions"]["class_probability"].values
+    np.testing.assert_allclose(rho[0], np.exp(log_p), rtol=1e-9)
     groups = clf.posterior_groups(rows, LABELS, replicate=["label", "x"])
     assert groups["posterior_predictive"]["x"].shape == (1, S, *np.shape(groups["observed_data"].x))
     expected = log_p[:, np.arange(N), np.argsort(np.argsort(NAMES))[Y]]

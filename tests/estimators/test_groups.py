@@ -27,12 +27,12 @@ SUBJECTS = np.repeat([f"s{k}" for k in range(40)], 5)
 
 
 def log_p_by_refits(clf, X, y, groups):
-    out = np.empty(len(y))
+    log_p = np.empty(len(y))
     for name in np.unique(groups):
         left = groups == name
         fit = clf().fit(X[~left], y[~left])
-        out[left] = np.log(fit.predict_proba(X[left]))[np.arange(left.sum()), y[left]]
-    return out
+        log_p[left] = np.log(fit.predict_proba(X[left]))[np.arange(left.sum()), y[left]]
+    return log_p
 
 
 def test_leave_one_out_of_a_fit_with_groups_is_by_refits_without_each_group():
@@ -41,8 +41,8 @@ def test_leave_one_out_of_a_fit_with_groups_is_by_refits_without_each_group():
     clf = bg.GaussianNB(**prior).fit(X, y, groups=SUBJECTS)
     expected = log_p_by_refits(lambda: bg.GaussianNB(**prior), X, y, SUBJECTS)
     joint = clf.loo_log_joint(X, y)
-    found = joint - np.logaddexp.reduce(joint, axis=1, keepdims=True)
-    np.testing.assert_allclose(found[np.arange(len(y)), y], expected, rtol=1e-9)
+    log_p = joint - np.logaddexp.reduce(joint, axis=1, keepdims=True)
+    np.testing.assert_allclose(log_p[np.arange(len(y)), y], expected, rtol=1e-9)
     assert clf.loo(X, y).n_groups == 40
     assert f"{-expected.mean():.3f} nats" in str(clf.summary())
 

@@ -79,6 +79,8 @@ NB, LDA, QDA, WORDS = bg.GaussianNB, bg.LinearDiscriminant, bg.QuadraticDiscrimi
 KINDS = bg.CategoricalNB
 GAPS, COMPLEX = np.full((N, 4), NAN), COLOURS.assign(colour=1j)
 GREEN, MANY = COLOURS[:1].assign(colour="green"), pd.concat([COLOURS[:1]] * 99)
+CHOSEN = NB(prior="loo")
+STATISTICS = "works on sufficient statistics, and prior='loo'.*fit all rows together"
 REFUSED = [
     (LDA(), REAL, merge(QDA()), "QuadraticDiscriminant into LinearDiscriminant"),
     (LDA(), REAL, merge(LDA(covariance="diagonal")), "covariance: 'full' and 'diagonal'"),
@@ -92,6 +94,10 @@ REFUSED = [
     (bg.MultinomialNB(), COUNTS, learn(GAPS), "nan in row 0"),
     (QDA(), REAL, learn(GAPS[:, :3]), "NaN"),
     (QDA(), REAL, learn(GAPS[:, :3], "fit"), "NaN"),
+    (CHOSEN, REAL, learn(REAL), f"partial_fit {STATISTICS}"),
+    (CHOSEN, REAL, merge(CHOSEN), f"merge {STATISTICS}"),
+    (CHOSEN, REAL, forget(REAL[:3], Y[:3]), f"forget {STATISTICS}"),
+    (CHOSEN, REAL, lambda clf: bg.fit_stream(clf, [(REAL, Y)]), f"fit_stream {STATISTICS}"),
     (NB(), REAL, forget(REAL[:1], ["z"]), r"not in classes: \['z'\]; the classes are"),
     (NB(), REAL, forget(np.tile(REAL[:40], (9, 1)), ["a"] * 360), "would become negative"),
     (NB(), REAL, forget(REAL[:2] + 1e5, ["a", "b"]), "'scatter' would become negative"),

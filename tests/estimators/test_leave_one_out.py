@@ -82,10 +82,10 @@ def test_rows_of_weight_0_are_left_out_of_the_scores_of_a_fit_by_draws(iris):
     X, y = iris
     w = np.where(np.arange(len(y)) % 10 == 0, 0.0, 1.0)
     clf = drawn(bg.GaussianNB(), X, y, w, draws=50)
-    found = clf.loo(X, y, sample_weight=w)
-    assert list(found.elpd_i.obs_id.values) == list(np.flatnonzero(w))
-    own = drawn(bg.GaussianNB(), X[w > 0], y[w > 0], draws=50).loo(X[w > 0], y[w > 0])
-    np.testing.assert_allclose(found.elpd_i, own.elpd_i)
+    scores = clf.loo(X, y, sample_weight=w)
+    assert list(scores.elpd_i.obs_id.values) == list(np.flatnonzero(w))
+    scores_of_these = drawn(bg.GaussianNB(), X[w > 0], y[w > 0], draws=50).loo(X[w > 0], y[w > 0])
+    np.testing.assert_allclose(scores.elpd_i, scores_of_these.elpd_i)
 
 
 def test_a_row_without_cells_leaves_draws_as_they_are():

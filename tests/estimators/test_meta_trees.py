@@ -168,7 +168,7 @@ def test_a_group_leaves_the_trees_that_it_did_not_choose(kind):
     stats = prior.stats(x, y, 3, weight, groups)
     f = prior.resolve(stats).update(stats)
     assert f.alpha in (1 / 3, 0.2, 0.1, 0.05)
-    found = np.exp(f.log_predictive_without(x, y, weight, groups)[0])
+    left_out = np.exp(f.log_predictive_without(x, y, weight, groups)[0])
     *_, keys, copies = f._rows(x, y, weight, groups)
     names = np.arange(24) if groups is None else groups
     chose = np.array([[chooses(*z, t) for z in zip(keys, copies, strict=True)] for t in range(6)])
@@ -182,7 +182,7 @@ def test_a_group_leaves_the_trees_that_it_did_not_choose(kind):
         rows = x[group], y[group], weight[group]
         trees = np.flatnonzero(~chose[:, i])
         each = [enumerated(f, t, x[i], without(f, t, *rows)) for t in trees]
-        np.testing.assert_allclose(found[i], np.mean(each, axis=0), rtol=1e-9)
+        np.testing.assert_allclose(left_out[i], np.mean(each, axis=0), rtol=1e-9)
     with pytest.raises(ValueError, match="groups must be those of the fit"):
         f.log_predictive_without(x, y, weight, np.arange(24) // 3)
 
@@ -199,14 +199,14 @@ def test_rows_added_later_leave_as_they_came():
     both, labels = pd.concat([X, more]), np.r_[y, z]
     x = cells(clf, both)
     np.testing.assert_allclose(f.count, counted(f, x, labels, np.ones(36)), rtol=1e-12)
-    found = np.exp(clf.loo_log_joint(both, labels))
+    left_out = np.exp(clf.loo_log_joint(both, labels))
     for i in range(24, 36, 5):
         row = x[[i]], labels[[i]], [1.0]
         trees = [enumerated(f, t, x[i], without(f, t, *row)) for t in range(f.n_trees)]
         one, two = np.array(trees[::2]), np.array(trees[1::2])
         choices = np.array(np.meshgrid(*[[0, 1]] * len(one))).reshape(len(one), -1).T
         means = [np.where(c[:, None], one, two).mean(axis=0) for c in choices]
-        assert np.abs(means - found[i]).max(axis=1).min() < 1e-12  # one tree of each pair
+        assert np.abs(means - left_out[i]).max(axis=1).min() < 1e-12  # one tree of each pair
     clf.partial_fit(more.assign(colour="violet"), np.full(12, 7))  # a class, a category
     assert clf.classes_.tolist() == [0, 1, 2, 7]
     assert clf.predict_proba(more.assign(colour="violet"))[:, 3].min() > 0.1
@@ -221,9 +221,9 @@ def test_the_pymc_model_of_one_tree_sums_its_prunings():
     nodes = np.arange(len(prior.test))
     model, _ = declare(prior, {"class": [0, 1], "node": nodes}, stats=stats)
     theta = np.random.default_rng(0).dirichlet(np.ones(2), (4, len(nodes)))
-    found = log_densities(model)([{"theta": t} for t in theta])
+    log_p = log_densities(model)([{"theta": t} for t in theta])
     held = stats.count - prior.chosen
-    for (_, data), t in zip(found, theta, strict=True):
+    for (_, data), t in zip(log_p, theta, strict=True):
         ends = (held * np.log(t)).sum(axis=1)
         each = [np.log(p) + ends[k].sum() for k, p in prunings(prior, 0, prior.split)]
         assert data == pytest.approx(logsumexp(each), rel=1e-12)

@@ -36,8 +36,8 @@ CALLS = {
 @pytest.mark.parametrize("name", CALLS)
 def test_functions_of_a_pipeline_are_those_of_its_last_step(pipe, name):
     clf, rows = pipe[-1], pipe[:-1].transform(X)
-    found, expected = (CALLS[name](*one) for one in ((pipe, X), (clf, rows)))
-    xr.testing.assert_identical(found, expected)
+    of_pipeline, expected = (CALLS[name](*one) for one in ((pipe, X), (clf, rows)))
+    xr.testing.assert_identical(of_pipeline, expected)
 
 
 def test_final_estimator(pipe):

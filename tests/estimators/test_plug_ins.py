@@ -30,8 +30,8 @@ def test_attributes_are_those_of_scikit_learn_where_the_prior_weighs_nothing():
         (bg.CategoricalNB, naive_bayes.CategoricalNB, np.minimum(COUNTS, 2)),
     ):
         a, b = our_type(class_alpha=TINY).fit(X, Y), their_type().fit(X, Y)
-        for found, expected in zip(a.feature_log_prob_, b.feature_log_prob_, strict=True):
-            np.testing.assert_allclose(found, expected, rtol=1e-9)
+        for log_p, expected in zip(a.feature_log_prob_, b.feature_log_prob_, strict=True):
+            np.testing.assert_allclose(log_p, expected, rtol=1e-9)
     flat = {"mu0": 0.0, "kappa0": TINY, "nu0": 5.0, "psi0": TINY, "class_alpha": TINY}
     lda = bg.LinearDiscriminant(**flat).fit(REALS, Y)
     peer = discriminant_analysis.LinearDiscriminantAnalysis(solver="lsqr", store_covariance=True)
@@ -125,8 +125,8 @@ def test_linear_form_is_the_decision_function(name):
             else:
                 assert w.shape == (3, X.shape[1])
                 joint = clf.predict_joint_log_proba(X[rows], method=method)
-                rest = joint - (X[rows] @ w.T + w0)  # a constant of the row
-                np.testing.assert_allclose(rest, rest[:, :1] * np.ones(3), rtol=1e-8, atol=1e-8)
+                gap = joint - (X[rows] @ w.T + w0)  # a constant of the row
+                np.testing.assert_allclose(gap, gap[:, :1] * np.ones(3), rtol=1e-8, atol=1e-8)
         w, w0 = clf.linear_form(LINEAR[name][0])  # the predictive where it is linear
         np.testing.assert_array_equal(clf.coef_, np.atleast_2d(w))
         np.testing.assert_array_equal(clf.intercept_, np.atleast_1d(w0))
@@ -158,5 +158,5 @@ def test_mixed_bits_and_tied_normals_are_linear():
     X = X[["wild", "length"]].dropna()
     clf = bg.MixedNB(variance="tied").fit(X, y[X.index])
     w, w0 = clf.linear_form("map")
-    rest = clf.predict_joint_log_proba(X, "map") - (X.to_numpy(dtype=float) @ w.T + w0)
-    np.testing.assert_allclose(rest, rest[:, :1] * np.ones(3), rtol=1e-8)
+    gap = clf.predict_joint_log_proba(X, "map") - (X.to_numpy(dtype=float) @ w.T + w0)
+    np.testing.assert_allclose(gap, gap[:, :1] * np.ones(3), rtol=1e-8)

@@ -141,8 +141,10 @@ def test_pymc_density_is_that_of_the_draws(pool):
     values, posterior = [], pool.fitted_.posterior
     for _ in range(3):
         u, b = rng.normal(size=2), rng.normal(size=3)
-        known = log_posterior(np.exp(u), b, *posterior.scored[:3], posterior.prior.family) + u.sum()
-        values.append(float(logp({"exponent_log__": u, "intercept": b})) - known)
+        density = (
+            log_posterior(np.exp(u), b, *posterior.scored[:3], posterior.prior.family) + u.sum()
+        )
+        values.append(float(logp({"exponent_log__": u, "intercept": b})) - density)
     np.testing.assert_allclose(values, 0, atol=1e-6)
 
 

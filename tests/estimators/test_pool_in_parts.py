@@ -57,9 +57,9 @@ def test_workers_make_the_same_sample_each_time():
     import dask.dataframe as dd
 
     frame = dd.from_pandas(X, npartitions=5), dd.from_pandas(pd.Series(Y), npartitions=5)
-    found = [bg.fit_dask(bg.LogLinearPool([bg.MixedNB()]), *frame) for _ in range(2)]
-    assert found[0].n_rows_seen_ == SOME
-    np.testing.assert_array_equal(*(clf.predict_proba(new()) for clf in found))
+    fits = [bg.fit_dask(bg.LogLinearPool([bg.MixedNB()]), *frame) for _ in range(2)]
+    assert fits[0].n_rows_seen_ == SOME
+    np.testing.assert_array_equal(*(clf.predict_proba(new()) for clf in fits))
 
 
 def test_each_row_is_as_often_in_the_sample():
@@ -68,8 +68,8 @@ def test_each_row_is_as_often_in_the_sample():
     for seed in range(times):
         state = []
         for start in range(0, n, 12):
-            own = labelled(np.arange(start, start + 12)[:, None], np.zeros(12, int), None)
-            state.append(RowSample.of_rows(own, seed, start))
+            block = labelled(np.arange(start, start + 12)[:, None], np.zeros(12, int), None)
+            state.append(RowSample.of_rows(block, seed, start))
             state = [RowSample.of_parts(state, most)]
         hits[state[0].X.ravel()] += 1
     assert hits.sum() == times * most

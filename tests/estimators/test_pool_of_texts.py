@@ -33,13 +33,13 @@ def pool(table):
 def test_each_part_of_the_columns_has_members(table, pool):
     X, y = table
     assert documents(X) == documents(pl.from_pandas(X)) == ["text"]
-    own = pool.fitted_.posterior
-    seen = {m.selection for m in own.members}
+    posterior = pool.fitted_.posterior
+    seen = {m.selection for m in posterior.members}
     assert seen == {"text", ("x", "kind")}
     assert not pool.fitted_.training.suspects
     rows = pool.fitted_.encoded(X)
     for name, clf in pool.members_.items():  # each scores what it was shown
-        member = next(m for m in own.members if m.name == name)
+        member = next(m for m in posterior.members if m.name == name)
         seen = rows.seen(member)
         alone = type(clf)(**clf.get_params()).fit(seen, y)
         if isinstance(clf, bg.MetaTreeForest):  # without a density of rows: class weights are 1 / C
@@ -47,7 +47,7 @@ def test_each_part_of_the_columns_has_members(table, pool):
         else:
             expected = alone.predict_joint_log_proba(seen)
         np.testing.assert_allclose(rows.log_joint(member), expected)
-    assert own.prior.family.mean == 2 / len(pool.members_)
+    assert posterior.prior.family.mean == 2 / len(pool.members_)
     assert "would have 2" in str(pool.summary())
 
 
@@ -86,8 +86,8 @@ def test_draws_of_a_wide_model_fit_into_memory(table):
     texts = [f"{a} w{i} w{i + 1} w{i + 2}" for i, a in enumerate(WORDS["a"].split() * 400)]
     y = np.arange(len(texts)) % 2
     pool = bg.LogLinearPool([bg.MarkovNB(2, tokens="word")]).fit(texts, y)
-    found = pool.predict_interval(texts[:3], draws=20)
-    assert np.isfinite(found["interval"]).all()
+    intervals = pool.predict_interval(texts[:3], draws=20)
+    assert np.isfinite(intervals["interval"]).all()
 
 
 def test_evidence_of_long_documents_is_tempered_by_their_roots():

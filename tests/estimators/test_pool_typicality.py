@@ -24,12 +24,12 @@ def combined(left_out, new):
     for i in range(n):
         tails = [np.sum(np.delete(s, i) <= s[i]) + 1 for s in left_out]
         harmonic.append(len(tails) / np.sum(n / np.array(tails)))
-    out = []
+    ranks = []
     for one in new.T:
         tails = [np.sum(s <= v) + 1 for s, v in zip(left_out, one, strict=True)]
         h = len(tails) / np.sum((n + 1) / np.array(tails))
-        out.append((1 + np.sum(np.array(harmonic) <= h)) / (n + 1))
-    return out
+        ranks.append((1 + np.sum(np.array(harmonic) <= h)) / (n + 1))
+    return ranks
 
 
 def test_ranks_are_those_of_refits(iris):
@@ -37,15 +37,15 @@ def test_ranks_are_those_of_refits(iris):
     rows = X[::5] + np.random.default_rng(0).normal(scale=0.5, size=(10, 4))
     members = [bg.GaussianNB(), bg.LinearDiscriminant(), bg.QuadraticDiscriminant()]
     pool = bg.LogLinearPool(members).fit(X, y)
-    found = pool.typicality(rows)
+    typicality = pool.typicality(rows)
     parts = [densities_by_refits(clf, X, y, rows) for clf in pool.members_.values()]
-    own, every, new, overall = (np.stack(part) for part in zip(*parts, strict=True))
-    np.testing.assert_allclose(found["overall"], combined(every, overall))
+    of_class, every, new, overall = (np.stack(part) for part in zip(*parts, strict=True))
+    np.testing.assert_allclose(typicality["overall"], combined(every, overall))
     for c in range(3):
-        expected = combined(own[:, y == c], new[:, :, c])
-        np.testing.assert_allclose(found["by_class"][:, c], expected)
+        expected = combined(of_class[:, y == c], new[:, :, c])
+        np.testing.assert_allclose(typicality["by_class"][:, c], expected)
     again = pool.typicality(rows, training=(X, y, np.ones(50)))
-    np.testing.assert_array_equal(again["overall"], found["overall"])
+    np.testing.assert_array_equal(again["overall"], typicality["overall"])
 
 
 def test_a_row_of_weight_w_counts_w_times_and_leaves_whole():
@@ -60,12 +60,12 @@ def test_a_row_of_weight_w_counts_w_times_and_leaves_whole():
         return len(tails) / np.sum(1 / np.array(tails))
 
     every = np.arange(20)
-    known = np.array([mean_tail(scores[:, i], np.delete(every, i)) for i in every])
+    left_out = np.array([mean_tail(scores[:, i], np.delete(every, i)) for i in every])
     expected = [
-        (1 + weight @ (known <= mean_tail(one, every))) / (1 + weight.sum()) for one in new.T
+        (1 + weight @ (left_out <= mean_tail(one, every))) / (1 + weight.sum()) for one in new.T
     ]
-    found = LeftOut(every % 2, weight, weight, scores, scores).typical_overall(new)
-    np.testing.assert_allclose(found, expected, rtol=1e-12)
+    typicality = LeftOut(every % 2, weight, weight, scores, scores).typical_overall(new)
+    np.testing.assert_allclose(typicality, expected, rtol=1e-12)
 
 
 def test_a_row_like_none_is_told_by_one_member(iris):

@@ -64,10 +64,10 @@ def test_few_rows_and_a_chosen_prior_are_told():
 def test_many_columns_are_cut_in_print_alone():
     rng = np.random.default_rng(0)
     clf = bg.BernoulliNB().fit(rng.integers(0, 2, (30, 100)), np.arange(30) % 15)
-    found = clf.summary()
-    assert len(found.to_dataframe()) == 100
-    assert "... and 80 more" in str(found)
-    assert str(found).count("\n") < 30
+    summary = clf.summary()
+    assert len(summary.to_dataframe()) == 100
+    assert "... and 80 more" in str(summary)
+    assert str(summary).count("\n") < 30
 
 
 def test_html_escapes_names_and_labels():
@@ -81,10 +81,10 @@ def test_html_escapes_names_and_labels():
 def test_a_pool_has_one_in_the_same_style():
     X, y = bg.datasets.load_penguins()
     pool = bg.LogLinearPool([bg.MixedNB(), bg.MixedNB(variance="tied")]).fit(X, y)
-    found = pool.summary()
-    assert found._repr_html_() in pool._repr_html_()
-    assert str(found).splitlines()[1].split() == ["exponent", "lower", "upper"]
-    assert "MixedNB-2" in found._repr_html_()
+    summary = pool.summary()
+    assert summary._repr_html_() in pool._repr_html_()
+    assert str(summary).splitlines()[1].split() == ["exponent", "lower", "upper"]
+    assert "MixedNB-2" in summary._repr_html_()
 
 
 @pytest.mark.parametrize("clf", [bg.GaussianNB(), bg.LogLinearPool()])

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+import xarray as xr
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import load_iris
@@ -67,70 +68,62 @@ def test_ranks_and_sets_are_those_of_refits(iris, make):
 
 def test_fit_keeps_a_reference_and_no_copy(iris):
     X, y = iris
-    clf = bg.GaussianNB().fit(X, y)
-    assert clf.fitted_.training.rows.X is X
-    assert clf.fitted_.training.rows.y is y
-    for other in (pickle.loads(pickle.dumps(clf)), copy.copy(clf), copy.deepcopy(clf)):
-        assert other.fitted_.training.rows is None
-    with pytest.raises(ValueError, match=NO_SCORES):
-        pickle.loads(pickle.dumps(clf)).typicality(X)
+    rows = bg.GaussianNB().fit(X, y).fitted_.training.rows
+    assert rows.X is X
+    assert rows.y is y
 
 
 def test_rows_that_changed_since_are_noticed(iris):
-    X, y = iris
-    X = X.copy()
+    X, y = iris[0].copy(), iris[1]
     clf = bg.GaussianNB().fit(X, y)
     X *= 2
     with pytest.raises(ValueError, match="were changed since then"):
         clf.predict_set(X)
-    found = clf.typicality(iris[0], training=iris)
-    assert found.identical(bg.GaussianNB().fit(*iris).typicality(iris[0]))
 
 
-def test_scores_once_known_are_kept(iris, tmp_path):
+def reloaded(clf, file):
+    clf.save(file)
+    return bg.load(file)
+
+
+WITHOUT_ROWS = {
+    "pickle": lambda clf, *_: pickle.loads(pickle.dumps(clf)),
+    "copy": lambda clf, *_: copy.deepcopy(clf),
+    "file": lambda clf, X, y, file: reloaded(clf, file),
+    "partial_fit": lambda clf, X, y, _: (
+        clone(clf).fit(X[::2], y[::2]).partial_fit(X[1::2], y[1::2])
+    ),
+    "merge": lambda clf, X, y, _: clf.merge(clone(clf).fit(X[:2], y[:2])).forget(X[:2], y[:2]),
+    "fit_stream": lambda clf, X, y, _: bg.fit_stream(clone(clf), [(X, y)]),
+}
+
+
+@pytest.mark.parametrize("way", WITHOUT_ROWS.values(), ids=WITHOUT_ROWS)
+def test_a_model_without_its_rows_asks_for_them(iris, tmp_path, way):
+    X, y = iris
+    clf = way(bg.GaussianNB().fit(X, y), X, y, tmp_path / "model.nc")
+    for ask in (clf.typicality, clf.predict_set):
+        with pytest.raises(ValueError, match=NO_SCORES):
+            ask(X)
+    table = clf.typicality(X, (X[::3], y[::3]), partial=True)
+    assert table["overall"].shape == (150,)
+    table = clf.typicality(X, training=(X, y, None))
+    xr.testing.assert_allclose(table, bg.GaussianNB().fit(X, y).typicality(X))
+    assert clf.typicality(X).identical(table)  # scores once known are kept
+
+
+def test_scores_once_known_are_kept_in_files(iris, tmp_path):
     X, y = iris
     clf = bg.GaussianNB().fit(X, y)
-    plain = tmp_path / "plain.nc"
-    clf.save(plain)
-    want = clf.typicality(X)
-    clf.save(tmp_path / "scored.nc")
-    again = bg.load(tmp_path / "scored.nc")
-    for other in (again, pickle.loads(pickle.dumps(clf))):
-        assert other.typicality(X).identical(want)
+    table = clf.typicality(X)
+    loaded = reloaded(clf, tmp_path / "scored.nc")
+    again = reloaded(loaded, tmp_path / "again.nc"), pickle.loads(pickle.dumps(clf))
+    for other in (loaded, *again):
+        assert other.typicality(X).identical(table)
         assert other.predict_set(X).identical(clf.predict_set(X))
-    again.save(tmp_path / "again.nc")
-    assert bg.load(tmp_path / "again.nc").typicality(X).identical(want)
+    assert (np.diff(clf.fitted_.training.scores.codes) >= 0).all()  # not the order of the rows
     with pytest.raises(ValueError, match=NO_SCORES):
-        bg.load(plain).typicality(X)
-    assert bg.load(plain).typicality(X, training=(X, y)).identical(want)
-    kept_order = clf.fitted_.training.scores.codes
-    assert (np.diff(kept_order) >= 0).all()  # not the order of the rows
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda clf, X, y: clf.partial_fit(X[1::2], y[1::2]),
-        lambda clf, X, y: clf.merge(bg.GaussianNB().fit(X[1::2], y[1::2])),
-        lambda clf, X, y: clf.forget(X[:2], y[:2]),
-        lambda clf, X, y: bg.fit_stream(clf, [(X, y)]),
-    ],
-)
-def test_parts_have_no_scores_until_they_are_given(iris, change):
-    X, y = iris
-    clf = bg.GaussianNB().fit(X[::2], y[::2])
-    clf.typicality(X)
-    change(clf, X, y)
-    with pytest.raises(ValueError, match=NO_SCORES):
-        clf.predict_set(X)
-
-
-def test_training_rows_may_be_given(iris):
-    X, y = iris
-    clf = bg.fit_stream(bg.GaussianNB(), [(X, y)])
-    want = clf.typicality(X, training=(X, y, None))
-    assert clf.typicality(X).identical(want)
-    assert clf.typicality(X, (X[::3], y[::3]), partial=True)["overall"].shape == (150,)
+        clf.partial_fit(X, y).predict_set(X)
 
 
 def test_only_small_and_known_rows_are_kept():
@@ -166,13 +159,13 @@ def test_decisions_reject_what_is_not_typical(iris):
     clf = bg.GaussianNB().fit(X, y)
     Z = np.array([X[0], 40 + X[1]])
     cost = 1 - np.eye(3)
-    found = bg.decide(clf, Z, cost, typicality=0.02)
-    assert found["decision"].values.tolist() == ["setosa", "reject"]
-    np.testing.assert_allclose(found["typicality"], clf.typicality(Z)["by_class"].max("class"))
-    assert np.isnan(found["margin"][1])
+    decisions = bg.decide(clf, Z, cost, typicality=0.02)
+    assert decisions["decision"].values.tolist() == ["setosa", "reject"]
+    np.testing.assert_allclose(decisions["typicality"], clf.typicality(Z)["by_class"].max("class"))
+    assert np.isnan(decisions["margin"][1])
     plain = bg.decide(clf, Z, cost)
     assert "typicality" not in plain
-    np.testing.assert_array_equal(found["expected_cost"], plain["expected_cost"])
+    np.testing.assert_array_equal(decisions["expected_cost"], plain["expected_cost"])
     both = bg.decide(clf, Z, cost, reject=0.2, typicality=0.02)
     assert both["decision"].values.tolist() == ["setosa", "reject"]
     with pytest.raises(ValueError, match=NO_SCORES):

@@ -33,15 +33,15 @@ def case(request):
 @pytest.mark.filterwarnings("ignore::bayesgen.MonteCarloWarning")
 def test_draws_of_a_posterior_are_used_one_by_one(case):
     clf, X, tree, joint = case
-    rho, given = softmax(joint, axis=-1), clf.with_posterior(tree)
-    intervals = given.predict_interval(X, prob=0.9, kind="eti")["interval"]
+    rho, of_draws = softmax(joint, axis=-1), clf.with_posterior(tree)
+    intervals = of_draws.predict_interval(X, prob=0.9, kind="eti")["interval"]
     expected = np.quantile(rho, [0.05, 0.95], axis=0).transpose(1, 2, 0)
     np.testing.assert_allclose(intervals, expected, atol=1e-3)
     for n, every in ((None, slice(None)), (7, np.linspace(0, N_DRAWS - 1, 7).astype(int))):
-        drawn = given.predict_posterior(X, draws=n)["predictions"]["class_probability"]
+        drawn = of_draws.predict_posterior(X, draws=n)["predictions"]["class_probability"]
         assert drawn.dims == ("chain", "draw", "obs_id", "class")
         np.testing.assert_allclose(drawn[0], rho[every], atol=1e-12)
-    table = given.predict_uncertainty(X)
+    table = of_draws.predict_uncertainty(X)
     np.testing.assert_allclose(table["mean"], rho.mean(axis=0), atol=1e-12)
     np.testing.assert_allclose(table["sd"], rho.std(axis=0), atol=1e-12)
     np.testing.assert_allclose(table["aleatoric"], entr(rho).sum(axis=-1).mean(axis=0))
@@ -69,15 +69,15 @@ def test_what_tables_of_intervals_and_entropies_say(case, kind):
 def test_one_class_is_certain(name):
     X = CASES[name].rows(np.random.default_rng(2), np.zeros(12, dtype=int))
     clf = CASES[name].make().fit(X, np.repeat("only", 12))
-    for own in (clf, clf.with_posterior(clf.draw_posterior(20, 2, groups=[]))):
-        found = own.predict_interval(X)
-        assert (found["interval"] == 1).all()
-        assert (found["log_odds"] == np.inf).all()
-        table = own.predict_uncertainty(X)
+    for model in (clf, clf.with_posterior(clf.draw_posterior(20, 2, groups=[]))):
+        intervals = model.predict_interval(X)
+        assert (intervals["interval"] == 1).all()
+        assert (intervals["log_odds"] == np.inf).all()
+        table = model.predict_uncertainty(X)
         for what in ("total", "aleatoric", "epistemic", "sd"):
             np.testing.assert_allclose(table[what], 0, atol=1e-12)
         assert (table["top"] == 1).all()
-        assert (own.predict_posterior(X, 5)["predictions"]["class_probability"] == 1).all()
+        assert (model.predict_posterior(X, 5)["predictions"]["class_probability"] == 1).all()
 
 
 @pytest.mark.parametrize(
@@ -86,6 +86,6 @@ def test_one_class_is_certain(name):
 def test_no_rows_of_a_table(method):
     """Classifiers that read tables take them, as chunks may have none."""
     X = pd.DataFrame({"a": ["p", "q"], "b": [1.0, 2.5]})
-    found = getattr(bg.MixedNB().fit(X, ["u", "v"]), method)(X[:0])
-    found = found["predictions"] if method == "predict_posterior" else found
-    assert found.sizes["obs_id"] == 0
+    answer = getattr(bg.MixedNB().fit(X, ["u", "v"]), method)(X[:0])
+    answer = answer["predictions"] if method == "predict_posterior" else answer
+    assert answer.sizes["obs_id"] == 0

@@ -88,10 +88,10 @@ def pytest_generate_tests(metafunc):
     a second example without alone.
     """
     only = metafunc.config.getoption("--family", default=[])
-    known = {f.__name__: f for f in _concrete()}
-    if unknown := set(only) - set(known):
-        raise pytest.UsageError(f"--family {', '.join(unknown)}: known are {', '.join(known)}")
-    chosen = [f for name, f in known.items() if not only or name in only]
+    families = {f.__name__: f for f in _concrete()}
+    if unknown := set(only) - set(families):
+        raise pytest.UsageError(f"--family {', '.join(unknown)}: known are {', '.join(families)}")
+    chosen = [f for name, f in families.items() if not only or name in only]
     cases = [Case(family, i) for family in chosen if is_exact(family) for i in _indices(family)]
     cases = {f"{c.family.__name__}-{c.index}": c for c in cases}
     sampled = {
@@ -321,13 +321,13 @@ def with_columns_moved(family: ConjugateFamily, new_of_old):
 def renamed(record: Record, axes: tuple[str, ...], new_of_old):
     """The record with index k of every such axis renamed ``new_of_old[k]``."""
     old_of_new = np.argsort(new_of_old)
-    out = {}
+    arrays = {}
     for name, (dims, value) in record.arrays().items():
         for axis, dim in enumerate(dims):
             if dim in axes and value.shape[axis] == len(old_of_new):
                 value = value.take(old_of_new, axis=axis)
-        out[name] = value
-    return record.from_parts(out, record.settings())
+        arrays[name] = value
+    return record.from_parts(arrays, record.settings())
 
 
 def defaults(case):

@@ -22,7 +22,7 @@ def ranks(case):
     """Names of quantities, and (replicate, quantity) ranks of theta, ties broken by chance."""
     prior, rng = case.prior, case.rng(30)
     true = prior.draw(rng, _REPLICATES)
-    found = []
+    rank = []
     for r in range(_REPLICATES):
         theta = {name: value[r] for name, value in true.items()}
         y = rng.integers(case.n_classes, size=_ROWS)
@@ -34,8 +34,8 @@ def ranks(case):
         names = [f"{name}[{k}]" for name, value in values.items() for k in range(value.shape[1])]
         stacked = np.concatenate([*values.values()], axis=1)
         below, ties = ((f(stacked[1:], stacked[0])).sum(axis=0) for f in (np.less, np.equal))
-        found.append(below + rng.integers(0, ties + 1))
-    return names, np.array(found)
+        rank.append(below + rng.integers(0, ties + 1))
+    return names, np.array(rank)
 
 
 def has_cells_of_its_own(case):

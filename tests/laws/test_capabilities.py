@@ -49,9 +49,9 @@ def contrast(log_p):
 
 def alone(X, j):
     """Rows of which one column is observed."""
-    out = np.full(X.shape, np.nan)
-    out[:, j] = X[:, j]
-    return out
+    cells = np.full(X.shape, np.nan)
+    cells[:, j] = X[:, j]
+    return cells
 
 
 def test_a_discriminant_is_the_likelihood_up_to_a_common_term(case):
@@ -73,12 +73,12 @@ def test_observed_cells_are_those_that_are_not_missing(case):
 
 @offering(LinearRule)
 def test_a_linear_rule_is_the_likelihood_up_to_a_common_term(case):
-    case, posterior, X, _, _, found = offered(case, LinearRule)
+    case, posterior, X, _, _, rule = offered(case, LinearRule)
     draws = first(posterior.draw(case.rng(1), 1))
     cases = {None: posterior.log_predictive(X), "theta": posterior.log_likelihood(X, draws)}
     for name, expected in cases.items():
         try:
-            w, w0 = found.linear_form(None if name is None else draws)
+            w, w0 = rule.linear_form(None if name is None else draws)
         except NotLinearError:
             continue
         close(contrast(X @ w.T + w0), contrast(expected))
@@ -87,29 +87,29 @@ def test_a_linear_rule_is_the_likelihood_up_to_a_common_term(case):
 @offering(TokenDraws)
 def test_tokens_are_drawn_from_the_urns(case):
     """The predictive of a row is the product of Polya's urns, up to a term of the classes."""
-    _, posterior, X, _, _, found = offered(case, TokenDraws)
-    urns = found.urns(X)
+    _, posterior, X, _, _, tokens_drawn = offered(case, TokenDraws)
+    urns = tokens_drawn.urns(X)
     tokens = gammaln(urns.cell + urns.n) - gammaln(urns.cell)
     whole = gammaln(urns.total + urns.drawn) - gammaln(urns.total)
     tokens -= urns.n / urns.drawn * whole  # an urn is named once for each of its tokens
-    out = np.zeros((2, len(X)))
-    np.add.at(out.T, urns.row, tokens.T)
-    close(contrast(out.T), contrast(posterior.log_predictive(X)))
+    log_p = np.zeros((2, len(X)))
+    np.add.at(log_p.T, urns.row, tokens.T)
+    close(contrast(log_p.T), contrast(posterior.log_predictive(X)))
 
 
 @only(takes_missing, lambda case: fitted(case)[1].capability(FeatureInformation) is not None)
 def test_information_of_a_feature_is_that_of_simulated_rows(case):
-    case, posterior, _, _, _, found = offered(case, FeatureInformation)
+    case, posterior, _, _, _, features = offered(case, FeatureInformation)
     theta = first(posterior.draw(case.rng(6), 1))
     weights = np.array([0.4, 0.6])
     rng, n = case.rng(7), 6000
     y = (rng.random(n) < weights[1]).astype(np.int64)
     rows = np.asarray(posterior.simulate(rng, theta, y), dtype=np.float64)
-    information = found.information(theta, weights)
+    information = features.information(theta, weights)
     for j in range(3):
         log_p = posterior.log_likelihood(alone(rows, j), theta)
-        own = log_p[np.arange(n), y]
-        gain = own - np.logaddexp(*(log_p + np.log(weights)).T)
+        of_class = log_p[np.arange(n), y]
+        gain = of_class - np.logaddexp(*(log_p + np.log(weights)).T)
         within_mcse(gain, information[j], f"information of feature {j}")
 
 

@@ -25,14 +25,14 @@ def test_leave_one_out_is_that_of_refits_where_the_columns_are_noise(structure):
         X = noise(seed)
         weight = 1.0 + np.arange(N) % 3
         for groups in (None, np.arange(N) % 13):
-            own = np.arange(N) if groups is None else groups
-            found = of_bits(structure).fit(X, Y, sample_weight=weight)
-            found = found.loo_log_joint(X, Y, weight, groups=groups)
+            names = np.arange(N) if groups is None else groups
+            left_out = of_bits(structure).fit(X, Y, sample_weight=weight)
+            left_out = left_out.loo_log_joint(X, Y, weight, groups=groups)
             for i in range(0, N, 3):
-                kept = own != own[i]
+                kept = names != names[i]
                 less = of_bits(structure).fit(X[kept], Y[kept], sample_weight=weight[kept])
                 expected = less.predict_log_proba(X[[i]])[0] + less.score_samples(X[[i]])
-                np.testing.assert_allclose(found[i], expected, rtol=1e-9, atol=1e-9)
+                np.testing.assert_allclose(left_out[i], expected, rtol=1e-9, atol=1e-9)
 
 
 def test_a_forest_that_rows_choose_has_no_evidence_and_takes_no_edges():

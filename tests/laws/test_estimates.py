@@ -45,8 +45,8 @@ def test_estimates_of_a_large_sample_meet(case):
     for _ in range(30):
         stats = stats.merge(stats)  # 2^30 copies: the prior is worth 1e-9 of the data
     posterior = case.prior.update(stats)
-    own = np.arange(len(y)), y
-    predictive = posterior.log_predictive(X)[own]
+    labelled = np.arange(len(y)), y
+    predictive = posterior.log_predictive(X)[labelled]
     estimates = {
         "mle": (lambda: case.prior.mle(stats), 1e-6),
         "map": (posterior.map, 1e-6),
@@ -59,7 +59,7 @@ def test_estimates_of_a_large_sample_meet(case):
             theta = estimate()
         except UndefinedEstimateError:  # a cell that no copy of the data has shown
             continue
-        close(posterior.log_likelihood(X, theta)[own], predictive, tol)
+        close(posterior.log_likelihood(X, theta)[labelled], predictive, tol)
         defined += 1
     assert defined >= 2
 

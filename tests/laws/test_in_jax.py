@@ -23,8 +23,8 @@ def same_in_jax(model):
         [point[v.name] for v in model.value_vars]
     )
     close(float(log_p), model.compile_logp(mode=PYTHON)(point), 1e-10)
-    found = np.concatenate([np.ravel(part) for part in slope])
-    close(found, model.compile_dlogp(mode=PYTHON)(point), 1e-10)
+    gradient = np.concatenate([np.ravel(part) for part in slope])
+    close(gradient, model.compile_dlogp(mode=PYTHON)(point), 1e-10)
 
 
 @only(in_pymc, lambda case: not case.index)  # the first example of a family has its operations

@@ -48,56 +48,56 @@ def assert_same_margins(some, others):
 
 
 def test_draws_are_those_of_theta(case):
-    own, X = posterior(case.sized(2 if case.index else 3, 3))
-    assert_same_margins(odds(joint(own, X)), of_theta(case, own, X))
+    fit, X = posterior(case.sized(2 if case.index else 3, 3))
+    assert_same_margins(odds(joint(fit, X)), of_theta(case, fit, X))
 
 
 @only(takes_missing)
 def test_missing_cells_are_left_out(case):
-    own, X = posterior(case.sized(2, 3), missing=True)
+    fit, X = posterior(case.sized(2, 3), missing=True)
     assert is_table(X)
-    assert_same_margins(odds(joint(own, X)), of_theta(case, own, X))
+    assert_same_margins(odds(joint(fit, X)), of_theta(case, fit, X))
 
 
 def test_rows_drawn_without_theta_have_the_same_margins(case, monkeypatch):
     case = case.sized(2, 3)
-    own, X = posterior(case)
-    if own.model.family.capability(DensityDraws) is None:
+    fit, X = posterior(case)
+    if fit.model.family.capability(DensityDraws) is None:
         pytest.skip("draws theta alone")
     monkeypatch.setattr(exact, "KEPT", 0)
-    assert not own.log_joint_draws(X, N_DRAWS, 7).joint
-    assert_same_margins(odds(joint(own, X)), of_theta(case, own, X))
+    assert not fit.log_joint_draws(X, N_DRAWS, 7).joint
+    assert_same_margins(odds(joint(fit, X)), of_theta(case, fit, X))
 
 
 @pytest.mark.parametrize("kept", [1 << 28, 0])
 def test_a_row_has_the_same_draws_alone_and_among_others(case, kept, monkeypatch):
     case = case.sized(3, 3)
-    own, X = posterior(case)
-    if kept == 0 and own.model.family.capability(DensityDraws) is None:
+    fit, X = posterior(case)
+    if kept == 0 and fit.model.family.capability(DensityDraws) is None:
         pytest.skip("draws theta alone")
     monkeypatch.setattr(exact, "KEPT", kept)
-    together = odds(joint(own, X))
-    alone = np.concatenate([odds(joint(own, X[i : i + 1])) for i in range(4)], axis=1)
+    together = odds(joint(fit, X))
+    alone = np.concatenate([odds(joint(fit, X[i : i + 1])) for i in range(4)], axis=1)
     np.testing.assert_allclose(alone, together, rtol=1e-9, atol=1e-9)
 
 
 def test_draws_of_theta_in_parts_are_the_same_for_every_block_of_rows(case, monkeypatch):
     case = case.sized(2, 3)
-    own, X = posterior(case)
-    size = 8 * own.model.family.n_parameters()
-    if own.model.family.capability(DensityDraws) is not None:
+    fit, X = posterior(case)
+    size = 8 * fit.model.family.n_parameters()
+    if fit.model.family.capability(DensityDraws) is not None:
         pytest.skip("draws rows where theta is large")
     monkeypatch.setattr(exact, "KEPT", 300 * size)
     monkeypatch.setattr(exact, "BLOCK", 1)
-    drawn = odds(joint(own, X))
+    drawn = odds(joint(fit, X))
     assert len(np.unique(drawn[:, 0, 0])) > N_DRAWS / 2
-    again = odds(joint(own, X[2:3]))
+    again = odds(joint(fit, X[2:3]))
     np.testing.assert_allclose(again, drawn[:, 2:3], rtol=1e-9, atol=1e-9)
 
 
 def test_class_weights_that_replace_the_fitted_ones(case):
     case = case.sized(2, 2)
-    own, X = posterior(case)
-    log_x = own.model.family.log_likelihood(X, own.model.family.draw(case.rng(31), N_DRAWS))
+    fit, X = posterior(case)
+    log_x = fit.model.family.log_likelihood(X, fit.model.family.draw(case.rng(31), N_DRAWS))
     prior = np.array([0.2, 0.8])
-    assert_same_margins(odds(joint(own, X, prior)), odds(log_x + np.log(prior)))
+    assert_same_margins(odds(joint(fit, X, prior)), odds(log_x + np.log(prior)))

@@ -42,28 +42,28 @@ def weights(case, kind):
 def test_a_row_leaves_as_it_came(case, kind):
     X, y = case.rows(N)
     weight = weights(case, kind)
-    found, k = posterior(case, X, y, weight).log_joint_without(X, y, weight)
+    left_out, k = posterior(case, X, y, weight).log_joint_without(X, y, weight)
     assert k is None
     for i in SOME:
-        close(found[i : i + 1], refitted(case, X, y, weight, [i]), 1e-11)
+        close(left_out[i : i + 1], refitted(case, X, y, weight, [i]), 1e-11)
 
 
 def test_a_group_leaves_as_it_came(case):
     X, y = case.rows(N)
     weight = weights(case, "some")
     groups = np.split(case.rng(9).permutation(N), [3, 4, 15])
-    found = posterior(case, X, y, weight).log_joint_without_groups(X, y, weight, groups)
+    left_out = posterior(case, X, y, weight).log_joint_without_groups(X, y, weight, groups)
     for rows in groups:
-        close(found[rows], refitted(case, X, y, weight, rows), 1e-11)
+        close(left_out[rows], refitted(case, X, y, weight, rows), 1e-11)
 
 
 @only(fits_missing)
 def test_missing_cells_of_a_row_take_nothing_with_them(case):
     X, y = case.rows(N)
     X, weight = with_missing(X, case.rng(10)), np.ones(N)
-    found, _ = posterior(case, X, y, weight).log_joint_without(X, y, weight)
+    left_out, _ = posterior(case, X, y, weight).log_joint_without(X, y, weight)
     for i in SOME:
-        close(found[i : i + 1], refitted(case, X, y, weight, [i]), 1e-11)
+        close(left_out[i : i + 1], refitted(case, X, y, weight, [i]), 1e-11)
 
 
 @only(has_table, lambda case: case.family.sparse)
@@ -82,9 +82,9 @@ def test_a_row_that_is_nearly_all_of_a_sum_leaves_no_rounding_error(case):
     X[0, 0] = 1e6
     X[1, 1] = -3e5
     weight = np.ones(N)
-    found, _ = posterior(case, X, y, weight).log_joint_without(X, y, weight)
+    left_out, _ = posterior(case, X, y, weight).log_joint_without(X, y, weight)
     for i in (0, 1, 2, 3):
-        close(found[i : i + 1], refitted(case, X, y, weight, [i]), 1e-9)
+        close(left_out[i : i + 1], refitted(case, X, y, weight, [i]), 1e-9)
 
 
 def test_some_rows_leave_as_among_all(case):

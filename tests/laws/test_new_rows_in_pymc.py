@@ -20,10 +20,10 @@ IN_GRAPH = [name for name in CASES if name != "TreeAugmentedNB"]
 def drawn(model, names, n=5):
     """Dataset of n prior draws of some variables, and of ``class_probability``."""
     names = [*names, "class_probability"]
-    found = draw(model, {name: model[name] for name in names}, n)
+    points = draw(model, {name: model[name] for name in names}, n)
     return xr.Dataset(
         {
-            k: ((CHAIN, DRAW, *model.named_vars_to_dims[k]), np.stack([d[k] for d in found])[None])
+            k: ((CHAIN, DRAW, *model.named_vars_to_dims[k]), np.stack([d[k] for d in points])[None])
             for k in names
         },
         {k: list(v) for k, v in model.coords.items() if v is not None},
@@ -35,11 +35,11 @@ def drawn(model, names, n=5):
 def test_it_is_that_of_predict_posterior(name):
     make, X = CASES[name]
     clf, few = make().fit(X, Y), take(X, np.arange(7))
-    found = drawn(clf.to_pymc(observed=False, X_new=few), clf.prior_.params)
-    own = clf.with_posterior(found.drop_vars("class_probability"))
-    p = own.predict_posterior(few)
+    of_graph = drawn(clf.to_pymc(observed=False, X_new=few), clf.prior_.params)
+    of_draws = clf.with_posterior(of_graph.drop_vars("class_probability"))
+    p = of_draws.predict_posterior(few)
     p = p["predictions"]["class_probability"].values
-    np.testing.assert_allclose(found["class_probability"].values, p, rtol=1e-7, atol=1e-12)
+    np.testing.assert_allclose(of_graph["class_probability"].values, p, rtol=1e-7, atol=1e-12)
 
 
 def test_every_likelihood_takes_new_rows():
@@ -79,9 +79,9 @@ def test_a_prior_of_ones_own_is_put_in_the_place_of_a_hyper_parameter():
     clf = bg.GaussianNB().fit(REAL, Y)
     with clf.to_pymc(observed=False, X_new=REAL[:3]) as model:
         k = pm.LogNormal("k", 0.0, 1.0)
-        own = pm.do(model, {"prior_kappa": k * np.ones((3, 3))})
-    assert {v.name for v in own.free_RVs} == {"k", "pi", "sigma2", "mu"}
-    draws = draw(own, {"class_probability": own["class_probability"]}, 60)
+        replaced = pm.do(model, {"prior_kappa": k * np.ones((3, 3))})
+    assert {v.name for v in replaced.free_RVs} == {"k", "pi", "sigma2", "mu"}
+    draws = draw(replaced, {"class_probability": replaced["class_probability"]}, 60)
     family = clf.prior_.family
     centre = family.mu + family.shift
     z = np.array([(d["mu"] - centre) * np.sqrt(d["k"] / d["sigma2"]) for d in draws])

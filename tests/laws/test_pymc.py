@@ -89,11 +89,10 @@ def rows_under(family, X, y, thetas, weight=1.0):
 def log_jacobians(family, model, theta, points):
     """log |d theta / d free variables| at each point; 0 where PyMC's variables are theta."""
     free = {v.name for v in model.free_RVs}
-    own = {name: getattr(t, "name", None) for name, t in theta.items()}
     # what was listed by cell is returned padded, without a name
-    own = {name: name if found is None and name in free else found for name, found in own.items()}
-    made = {name: t for name, t in theta.items() if own[name] not in free}
-    moved = free - set(own.values())
+    variables = {name: getattr(t, "name", None) or name for name, t in theta.items()}
+    made = {name: t for name, t in theta.items() if variables[name] not in free}
+    moved = free - set(variables.values())
     if not moved:
         return np.zeros(len(points))
     values = values_of(model, made)
@@ -114,7 +113,7 @@ def log_jacobians(family, model, theta, points):
             sides.append(entries(point | {name: value}))
         return sides[0] - sides[1]
 
-    out = []
+    jacobians = []
     for point in points:
         columns = []
         for name in moved:
@@ -122,8 +121,8 @@ def log_jacobians(family, model, theta, points):
                 h = STEP * float(np.abs(point[name][index])) or STEP
                 near, far = (difference(point, name, index, k * h) for k in (1, 2))
                 columns.append((8 * near - far) / (12 * h))
-        out.append(np.linalg.slogdet(np.array(columns))[1])
-    return np.array(out)
+        jacobians.append(np.linalg.slogdet(np.array(columns))[1])
+    return np.array(jacobians)
 
 
 def check_prior(family, model, theta, points, thetas, found):
@@ -140,9 +139,9 @@ def test_the_prior_in_pymc_is_log_density(case):
     case, prior, X = on_rows(case)
     for family in (prior, prior.update(case.stats(X, Y))):  # a posterior is a prior as well
         model, theta, points, thetas = conditioned(family)
-        found = log_densities(model)(points)
-        check_prior(family, model, theta, points, thetas, found[:, 0])
-        close(found[:, 1], np.zeros(N_POINTS))
+        log_p = log_densities(model)(points)
+        check_prior(family, model, theta, points, thetas, log_p[:, 0])
+        close(log_p[:, 1], np.zeros(N_POINTS))
 
 
 @only(lambda case: not in_pymc(case))
@@ -159,12 +158,12 @@ def test_statistics_in_pymc_have_the_log_likelihood_up_to_a_constant(case, missi
         X = with_missing(X, case.rng())
     weight = case.rng().gamma(2.0, size=len(Y))
     model, theta, points, thetas = conditioned(prior, stats=case.stats(X, Y, weight))
-    found = log_densities(model)(points)
+    log_p = log_densities(model)(points)
     expected = rows_under(prior, X, Y, thetas, weight)
     assert np.ptp(expected) > 0
-    close(found[:, 1] - found[0, 1], expected - expected[0])
+    close(log_p[:, 1] - log_p[0, 1], expected - expected[0])
     if prior.capability(ThetaDensity) is not None:
-        check_prior(prior, model, theta, points, thetas, found[:, 0])
+        check_prior(prior, model, theta, points, thetas, log_p[:, 0])
 
 
 @only(in_pymc)
@@ -177,8 +176,8 @@ def test_a_block_of_columns_carries_its_prefix_in_pymc(case):
     prefixed = {name for name in block.named_vars if name != "y"}
     assert len(prefixed) == len(names)
     assert all("block_" in name for name in prefixed)
-    own = {v.name for v in plain.free_RVs + plain.deterministics + plain.observed_RVs}
-    assert {f"block_{name}" for name in own} <= prefixed
+    variables = {v.name for v in plain.free_RVs + plain.deterministics + plain.observed_RVs}
+    assert {f"block_{name}" for name in variables} <= prefixed
     dims = {d for name in prefixed for d in block.named_vars_to_dims.get(name, ())}
     assert all(d in (CLASS, "class_all", "obs_id") or d.startswith("block_") for d in dims)
 
@@ -246,12 +245,12 @@ def with_rows(model, missing=False):
 def test_rows_in_pymc_have_the_log_likelihood(model, missing):
     family, X, y = with_rows(model, missing)
     graph, theta, points, thetas = conditioned(family, X=X, y=y)
-    found = log_densities(graph)(points)
+    log_p = log_densities(graph)(points)
     expected = rows_under(family, X, y, thetas)
     assert np.ptp(expected) > 0
-    close(found[:, 1], expected)
+    close(log_p[:, 1], expected)
     if family.capability(ThetaDensity) is not None:
-        check_prior(family, graph, theta, points, thetas, found[:, 0])
+        check_prior(family, graph, theta, points, thetas, log_p[:, 0])
     if not family.conjugate:  # each row has its own, for pm.compute_log_likelihood
         (x,) = graph.observed_RVs
         free = [graph.rvs_to_values[rv] for rv in graph.free_RVs]
@@ -297,19 +296,19 @@ def test_a_model_of_rows_takes_other_rows(model, missing):
         family = family.update(family.stats(X, y, 2))
     more, y_more = np.concatenate([X[::-1], X[2:3]]), np.concatenate([y[::-1], y[2:3]])
     graph, _, points, thetas = conditioned(family, X=X, y=y)
-    found = log_densities(graph)
-    own, labels, start = row_data(graph), graph.coords["obs_id"], found(points)
+    log_p = log_densities(graph)
+    data_of_rows, labels, start = row_data(graph), graph.coords["obs_id"], log_p(points)
     observed = graph.observed_RVs
     seen = [graph.rvs_to_values[x] for x in observed]
     draw_rows = pm.compile([], [*observed, *seen], random_seed=3, mode=PYTHON)
     for rows, codes in [(more, y_more), (X[:0], y[:0]), (X, y)]:
-        data, obs_id = own, labels
+        data, obs_id = data_of_rows, labels
         if rows is not X:
             other, _ = declare(family, coords_of(family), X=rows, y=codes)
             data, obs_id = row_data(other), other.coords["obs_id"]
         with graph:
             pm.set_data(data, coords={"obs_id": obs_id})
-        now = found(points)
+        now = log_p(points)
         close(now[:, 1], rows_under(family, rows, codes, thetas))
         close(now[:, 0], start[:, 0])
         assert len(graph.coords["obs_id"]) == len(codes)
@@ -335,9 +334,9 @@ def test_clones_of_a_model_have_its_density(model):
     close(log_p(clone_model(graph), start, jacobian=False), expected)
     some = graph.free_RVs[::2]
     values = named_at(graph, [rv.name for rv in some])(start)
-    known = pm.observe(graph, {rv.name: v for rv, v in zip(some, values, strict=True)})
-    rest = {v.name: start[v.name] for v in known.value_vars}
-    close(log_p(known, rest, jacobian=False), expected)
+    observed = pm.observe(graph, {rv.name: v for rv, v in zip(some, values, strict=True)})
+    point = {v.name: start[v.name] for v in observed.value_vars}
+    close(log_p(observed, point, jacobian=False), expected)
     # the prior of other hyper-parameters, coordinates and all
     names = {
         name

@@ -72,5 +72,5 @@ def test_nothing_is_changed_in_place(case):
 def test_a_scaled_prior_has_its_hyperparameter_multiplied(case):
     for name in case.prior.tunable:
         if name != "nu":  # whose excess over D is what an inverse Wishart distribution multiplies
-            found = case.prior.scaled({name: 3.0})
-            close(getattr(found, name), 3 * np.asarray(getattr(case.prior, name)))
+            scaled = case.prior.scaled({name: 3.0})
+            close(getattr(scaled, name), 3 * np.asarray(getattr(case.prior, name)))

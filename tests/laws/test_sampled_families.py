@@ -13,41 +13,30 @@ import pytest
 from scipy import stats
 from scipy.special import expit
 
-import bayesgen as bg
 from bayesgen.families.contract import Family
 from bayesgen.families.names import CLASS, FEATURE, FEATURE_BIS
 from bayesgen.families.sampled.gaussian_mixture import GaussianMixture
 from bayesgen.families.sampled.student_t import StudentT
 from bayesgen.posterior.model import ClassModel
-from tests.graphs import PYTHON, declare, pm
+from tests.graphs import PYTHON, declare, draw, pm
 from tests.laws.cases import family_takes_missing, only, with_missing
+from tests.laws.test_pymc import coords_of, rows_of
 
 N_CLASSES, N_FEATURES, N_DRAWS = 3, 2, 3
-COORDS = {CLASS: list("abc"), FEATURE: ["u", "v"], FEATURE_BIS: ["u", "v"]}
-Y = np.array([0, 1, 2, 2, 1, 0, 0])
 OF_GRAPH = (GaussianMixture, StudentT)  # rows are of theta alone
 
 
 @cache
 def draws(family: Any, n: int = N_DRAWS) -> dict[str, np.ndarray]:
     """{name: (n, *dims)} from the prior, by PyMC."""
-    model, theta = declare(family, family.coords() | COORDS)
-    with model:
-        found = pm.draw(list(theta.values()), draws=n, random_seed=4, mode=PYTHON)
-    return dict(zip(theta, map(np.asarray, found), strict=True))
-
-
-def rows(family: Any, theta: dict[str, np.ndarray], y: np.ndarray = Y) -> np.ndarray:
-    """Rows of the first draw; of a discriminative family, any."""
-    if family.discriminative:
-        return np.random.default_rng(1).normal(size=(len(y), N_FEATURES))
-    own = {k: v[0] for k, v in theta.items()}
-    return np.asarray(family.simulate(np.random.default_rng(1), own, y))
+    model, theta = declare(family, coords_of(family))
+    points = draw(model, {name: theta[name] for name in family.params}, n)
+    return {name: np.stack([point[name] for point in points]) for name in family.params}
 
 
 def test_draws_stand_side_by_side(family):
     theta = draws(family, 4)
-    X = rows(family, theta)
+    X = rows_of(family, False)
     whole = family.log_likelihood(X, {k: v.reshape(2, 2, *v.shape[1:]) for k, v in theta.items()})
     assert whole.shape == (2, 2, len(X), N_CLASSES)
     for s in range(4):
@@ -60,27 +49,27 @@ def test_densities_and_rows_can_be_those_of_the_graph(family):
     """`to_pymc` alone gives the log_likelihood, missing cells too, and rows that have it."""
     left_out = {"log_likelihood": Family.log_likelihood, "simulate": Family.simulate}
     settings = {f.name: getattr(family, f.name) for f in fields(family)}
-    own = type("Own", (type(family),), left_out)(**settings)
+    of_graph = type("Own", (type(family),), left_out)(**settings)
     theta = draws(family)
-    X = np.asarray(rows(family, theta), dtype=np.float64)
+    X = np.asarray(rows_of(family, False), dtype=np.float64)
     for cells in (X, with_missing(X, np.random.default_rng(2))):
         if family.missing == "marginalised" or cells is X:
-            found, expected = (f.log_likelihood(cells, theta) for f in (own, family))
-            np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
+            log_p, expected = (f.log_likelihood(cells, theta) for f in (of_graph, family))
+            np.testing.assert_allclose(log_p, expected, rtol=1e-9, atol=1e-9)
     y = np.repeat(np.arange(N_CLASSES), 400)
     one = {k: v[0] for k, v in theta.items()}
     rng = np.random.default_rng(3)
-    density = [family.log_likelihood(f.simulate(rng, one, y), one) for f in (own, family)]
+    density = [family.log_likelihood(f.simulate(rng, one, y), one) for f in (of_graph, family)]
     for c in range(N_CLASSES):
-        found, expected = (d[y == c, c] for d in density)
-        assert stats.ks_2samp(found, expected).pvalue > 1e-5
+        log_p, expected = (d[y == c, c] for d in density)
+        assert stats.ks_2samp(log_p, expected).pvalue > 1e-5
     each = {k: v[np.arange(6) % N_DRAWS] for k, v in theta.items()}
-    assert own.simulate(rng, each, y[:6]).shape == (6, N_FEATURES)
+    assert of_graph.simulate(rng, each, y[:6]).shape == (6, N_FEATURES)
 
 
 def test_the_order_of_classes_and_columns_does_not_matter(family):
     theta = {k: v[0] for k, v in draws(family).items()}
-    X = rows(family, draws(family))
+    X = rows_of(family, False)
     turned = {}
     for name, value in theta.items():
         for axis, dim in enumerate(family.params[name]):
@@ -104,10 +93,10 @@ def test_the_order_of_classes_and_columns_does_not_matter(family):
 @only(family_takes_missing)
 def test_a_row_without_cells_says_nothing(family):
     theta = draws(family)
-    X = np.asarray(rows(family, theta), dtype=np.float64)
+    X = np.asarray(rows_of(family, False), dtype=np.float64)
     X[2] = np.nan
-    found = family.log_likelihood(X, theta)
-    np.testing.assert_array_equal(found[:, 2], 0.0)
+    log_p = family.log_likelihood(X, theta)
+    np.testing.assert_array_equal(log_p[:, 2], 0.0)
 
 
 @only(lambda family: not family.discriminative)
@@ -117,9 +106,9 @@ def test_rows_are_simulated_from_the_density_that_is_evaluated(family):
     y, overlaps = np.repeat(np.arange(N_CLASSES), n), []
     for pair in ((0, 1), (2, 3), (4, 5)):
         sides = []
-        for own, against in (pair, pair[::-1]):
-            p, q = ({k: v[s] for k, v in theta.items()} for s in (own, against))
-            X = family.simulate(np.random.default_rng(own), p, y)
+        for s, against in (pair, pair[::-1]):
+            p, q = ({k: v[i] for k, v in theta.items()} for i in (s, against))
+            X = family.simulate(np.random.default_rng(s), p, y)
             log_p, log_q = (family.log_likelihood(X, t)[np.arange(len(y)), y] for t in (p, q))
             sides.append(expit(log_q - log_p).reshape(N_CLASSES, n))
         first, second = (side.mean(axis=1) for side in sides)
@@ -161,27 +150,20 @@ def _preliz() -> Any:
     ids=["pymc", "preliz", "pymc-extras", "function"],
 )
 def test_priors_come_in_many_forms(make):
-    given = make()
-    family = replace(StudentT.examples(N_CLASSES, N_FEATURES)[0], nu=given)
-    model = ClassModel(np.ones(N_CLASSES), family).to_pymc(COORDS)
-    plain = ClassModel(np.ones(N_CLASSES), replace(family, nu=None)).to_pymc(COORDS)
+    prior = make()
+    family = replace(StudentT.examples(N_CLASSES, N_FEATURES)[0], nu=prior)
+    model = ClassModel(np.ones(N_CLASSES), family).to_pymc(coords_of(family))
+    plain = ClassModel(np.ones(N_CLASSES), replace(family, nu=None)).to_pymc(coords_of(family))
     assert model.named_vars_to_dims["nu"] == (FEATURE,)
     nu = [1.5, 4.0]
     point = plain.initial_point() | {"nu_log__": np.log(nu)}
-    found = model.compile_logp(vars=[model["nu"]], jacobian=False, mode=PYTHON)(point)
+    log_p = model.compile_logp(vars=[model["nu"]], jacobian=False, mode=PYTHON)(point)
     shape, rate = 2.0, 0.5
     expected = sum(shape * np.log(rate) + (shape - 1) * np.log(v) - rate * v for v in nu)
-    assert found == pytest.approx(expected, rel=1e-8)
+    assert log_p == pytest.approx(expected, rel=1e-8)
 
 
 def test_what_is_no_prior_is_refused():
     family = replace(StudentT.examples(N_CLASSES, N_FEATURES)[0], nu=3.0)
     with pytest.raises(TypeError, match="prior of 'nu' must be a distribution"):
-        ClassModel(np.ones(N_CLASSES), family).to_pymc(COORDS)
-
-
-# -------------------------------------------------------------------------------- the estimator
-
-
-def test_a_family_without_closed_forms_says_so():
-    assert not hasattr(bg.StudentTNB(), "partial_fit")
+        ClassModel(np.ones(N_CLASSES), family).to_pymc(coords_of(family))

@@ -27,8 +27,8 @@ def test_a_theta_for_each_row_is_used_for_that_row(case):
     S = 1500
     two = case.prior.draw(case.rng(14), 2)
     which, y = np.arange(S) % 2, (np.arange(S) // 2) % 2
-    own = {name: value[which] for name, value in two.items()}
-    rows = case.prior.simulate(case.rng(15), own, y)
+    theta = {name: value[which] for name, value in two.items()}
+    rows = case.prior.simulate(case.rng(15), theta, y)
     log_p = case.prior.log_likelihood(rows, two)[:, np.arange(S), y]
     with np.errstate(invalid="ignore"):
         gain = log_p[which, np.arange(S)] - log_p[1 - which, np.arange(S)]

@@ -70,8 +70,8 @@ def test_plug_ins_of_vectorised_texts(vectorizer):
     for ours, theirs in ((bg.MultinomialNB, MultinomialNB), (bg.BernoulliNB, BernoulliNB)):
         clf = ours(class_alpha=TINY).fit(rows, KIND)
         expected = theirs().fit(rows, KIND).predict_proba(new)
-        found = clf.predict_proba(new, method="posterior_mean")
-        np.testing.assert_allclose(found, expected, rtol=1e-5 if rows.dtype.itemsize < 8 else 1e-9)
+        p = clf.predict_proba(new, method="posterior_mean")
+        np.testing.assert_allclose(p, expected, rtol=1e-5 if rows.dtype.itemsize < 8 else 1e-9)
 
 
 # ------------------------------------------------- what takes a classifier as an argument
