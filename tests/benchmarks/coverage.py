@@ -94,10 +94,10 @@ def of_truth(model: str, kind: str, n_classes: int, n: int, seed: int) -> list[f
     else:
         clf = bg.LogLinearPool() if model == POOL else bg.MetaTreeForest()
         X, T = (np.where(LOGS, np.exp(z), z) if kind == "skewed" else z for z in (logs, T_logs))
-    found = clf.fit(X, y).predict_interval(T, prob=PROB)
-    low, high = np.moveaxis(found["interval"].values, -1, 0)
-    own = found["predictive"].values
-    inside = (low - 1e-12 <= own) & (own <= high + 1e-12)
+    interval = clf.fit(X, y).predict_interval(T, prob=PROB)
+    low, high = np.moveaxis(interval["interval"].values, -1, 0)
+    predictive = interval["predictive"].values
+    inside = (low - 1e-12 <= predictive) & (predictive <= high + 1e-12)
     values = ((low <= p) & (p <= high)).mean(), (high - low).mean(), inside.mean()
     return [round(float(value), 4) for value in values]
 

@@ -30,13 +30,13 @@ POOL = "LogLinearPool()"
 
 def models(own: list[str], s: sets.OpenSet, X: Any, y: np.ndarray) -> dict[str, Any]:
     """Return {name: unfitted classifier}."""
-    found = {POOL: bg.LogLinearPool(), "naive Bayes of bayesgen": NAIVE[s.kind]()}
-    found |= {"GaussianNB of scikit-learn": naive_bayes(s, X)} | peers(X, y)
+    classifiers = {POOL: bg.LogLinearPool(), "naive Bayes of bayesgen": NAIVE[s.kind]()}
+    classifiers |= {"GaussianNB of scikit-learn": naive_bayes(s, X)} | peers(X, y)
     for name in own:
         module, _, factory = name.partition(":")
         method = getattr(importlib.import_module(module), factory)()
-        found[name] = make_pipeline(columns(X, ordinal=True, scale=False), method)
-    return found
+        classifiers[name] = make_pipeline(columns(X, ordinal=True, scale=False), method)
+    return classifiers
 
 
 def few(y: np.ndarray) -> Iterator[sets.Split]:

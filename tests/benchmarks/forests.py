@@ -39,9 +39,11 @@ class TAN:
         information = np.zeros((X.shape[1], X.shape[1]))
         for u, v in zip(*np.tril_indices(X.shape[1], -1), strict=True):
             for label in np.unique(y):
-                own = codes[y == label]
-                shared = mutual_info_score(own[:, u], own[:, v])
-                information[u, v] += len(own) / len(y) * shared + 1e-9  # zero is no edge to SciPy
+                of_class = codes[y == label]
+                shared = mutual_info_score(of_class[:, u], of_class[:, v])
+                information[u, v] += (
+                    len(of_class) / len(y) * shared + 1e-9
+                )  # zero is no edge to SciPy
         tree = minimum_spanning_tree(-information).toarray() != 0
         self.classifier = FOREST(structure="fixed", edges=(tree | tree.T).astype(float)).fit(X, y)
         return self
@@ -53,7 +55,7 @@ class TAN:
 
 def models(s: sets.OpenSet, X: Any, y: np.ndarray) -> dict[str, Any]:
     """Return {name: unfitted classifier}; boosting of 26 letters takes hours."""
-    found = {
+    classifiers = {
         "naive": naive(X.shape[1]),
         "best tree": FOREST(structure="tree"),
         "TAN": TAN(),
@@ -61,7 +63,7 @@ def models(s: sets.OpenSet, X: Any, y: np.ndarray) -> dict[str, Any]:
         "forest": FOREST(),
         "forest, exponent": bg.LogLinearPool([FOREST()]),
     } | peers(X, y)
-    return {name: found[name] for name in found if (s.name, name) != ("letter", HGB)}
+    return {name: classifiers[name] for name in classifiers if (s.name, name) != ("letter", HGB)}
 
 
 def measure(record: run.Record, args: run.Arguments) -> None:

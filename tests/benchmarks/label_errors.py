@@ -33,18 +33,18 @@ MODELS = {
 
 def flipped(X: np.ndarray, y: np.ndarray, kind: str, share: float) -> np.ndarray:
     """Return labels with a share of them changed."""
-    rng, own, n_classes = np.random.default_rng(0), (np.arange(len(y)), y), len(np.unique(y))
-    given = y.copy()
+    rng, of_labels, n_classes = np.random.default_rng(0), (np.arange(len(y)), y), len(np.unique(y))
+    labels = y.copy()
     if kind == "random":
         rows = rng.choice(len(y), size=round(share * len(y)), replace=False)
-        given[rows] = (y[rows] + rng.integers(1, n_classes, size=len(rows))) % n_classes
+        labels[rows] = (y[rows] + rng.integers(1, n_classes, size=len(rows))) % n_classes
     else:
         p = by_regression(X, y)
-        doubt = 1 - p[own] + 1e-3
+        doubt = 1 - p[of_labels] + 1e-3
         rows = rng.choice(len(y), round(share * len(y)), replace=False, p=doubt / doubt.sum())
-        p[own] = -1
-        given[rows] = p[rows].argmax(axis=1)
-    return given
+        p[of_labels] = -1
+        labels[rows] = p[rows].argmax(axis=1)
+    return labels
 
 
 def by_regression(X: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -56,14 +56,14 @@ def by_regression(X: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 def losses(X: np.ndarray, y: np.ndarray, model: str, kind: str, share: float) -> list[float]:
     """Return log losses of the three ways, and the mean probability of `label_errors`."""
-    given = flipped(X, y, kind, share)
-    wrong = given != y
-    clf = MODELS[model]().fit(X, given)
-    found = bg.label_errors(clf, X, given)["wrong"].values
-    left_out = 1 - np.exp(clf.loo(X, given).elpd_i.values)
-    regression = 1 - by_regression(X, given)[np.arange(len(y)), given]
-    values = [found.mean()]
-    for p in (regression, left_out, found):
+    labels = flipped(X, y, kind, share)
+    wrong = labels != y
+    clf = MODELS[model]().fit(X, labels)
+    p_wrong = bg.label_errors(clf, X, labels)["wrong"].values
+    left_out = 1 - np.exp(clf.loo(X, labels).elpd_i.values)
+    regression = 1 - by_regression(X, labels)[np.arange(len(y)), labels]
+    values = [p_wrong.mean()]
+    for p in (regression, left_out, p_wrong):
         q = np.clip(p, 1e-12, 1 - 1e-12)
         values.insert(0, -np.mean(np.where(wrong, np.log(q), np.log1p(-q))))
     return [round(float(value), 5) for value in values]

@@ -56,8 +56,8 @@ def in_turn(peer: Call, ours: Call, by_processor: bool) -> dict[str, float]:
             gc.collect()  # a large result may be part of a cycle, as a DataTree is
     finally:
         gc.enable()
-    theirs, own = np.median(times, axis=0)[:, int(by_processor)]
-    return {"theirs": theirs, "ours": own, "ratio": theirs / own, "runs": runs}
+    theirs, ours_took = np.median(times, axis=0)[:, int(by_processor)]
+    return {"theirs": theirs, "ours": ours_took, "ratio": theirs / ours_took, "runs": runs}
 
 
 def apart(function: Callable[..., Any], *args: Any) -> Any:

@@ -39,15 +39,15 @@ def cases() -> Iterator[tuple[str, Callable[[], Any], str, np.ndarray, np.ndarra
 
 def losses(make: Callable[[], Any], X: np.ndarray, y: np.ndarray, n: int) -> list[float]:
     """Return log losses by method; infinite where one is undefined or excludes the truth."""
-    found = []
+    of_splits = []
     for seed in range(SPLITS):
         rng = np.random.default_rng(seed)
         order = rng.permutation(len(y))
         train = np.concatenate([order[y[order] == c][:n] for c in np.unique(y)])
         test = rng.permutation(np.setdiff1d(order, train))[:1000]
         clf = make().fit(X[train], y[train])
-        found.append([log_loss(clf, X[test], y[test], method) for method in METHODS])
-    return np.mean(found, axis=0).tolist()
+        of_splits.append([log_loss(clf, X[test], y[test], method) for method in METHODS])
+    return np.mean(of_splits, axis=0).tolist()
 
 
 def log_loss(clf: Any, X: np.ndarray, y: np.ndarray, method: str) -> float:

@@ -181,12 +181,12 @@ def _binned(column: pd.Series) -> np.ndarray:
 def few(y: np.ndarray) -> Iterator[sets.Split]:
     """Yield 12 rows per class, and 400 of all, with the test rows of their classes."""
     rows = np.random.default_rng(0).permutation(len(y))
-    rest, test = np.delete(rows, np.s_[::3]), rows[::3][:400]
-    by_class = np.concatenate([rest[y[rest] == c][:12] for c in np.unique(y[rest])])
-    for size, train in (("12 rows per class", by_class), ("at most 400 rows", rest[:400])):
-        known = test[np.isin(y[test], y[train])]
-        if len(np.unique(y[train])) > 1 and len(known) >= 20:
-            yield size, 0, train, known
+    others, test = np.delete(rows, np.s_[::3]), rows[::3][:400]
+    by_class = np.concatenate([others[y[others] == c][:12] for c in np.unique(y[others])])
+    for size, train in (("12 rows per class", by_class), ("at most 400 rows", others[:400])):
+        of_known_class = test[np.isin(y[test], y[train])]
+        if len(np.unique(y[train])) > 1 and len(of_known_class) >= 20:
+            yield size, 0, train, of_known_class
 
 
 def chosen(s: OpenSet, X: Any, y: np.ndarray) -> dict[str, Any]:

@@ -74,25 +74,27 @@ def measured(case: Case) -> dict[str, float]:
     X, y = case.load()
     start = time.process_time()
     case.make(draws=4, tune=1, chains=1, random_state=0).fit(X, y, progressbar=False)
-    compiling, seconds, found = time.process_time() - start, [], []
+    compiling, seconds, diagnoses = time.process_time() - start, [], []
     for seed in (0, 1):
         start = time.process_time()
         clf = case.make(random_state=seed).fit(X, y, progressbar=False)
         seconds.append(time.process_time() - start)
         tree = clf.posterior_
-        found.append(diagnose(tree["posterior"].to_dataset(), tree["sample_stats"].to_dataset()))
-    return {"compile": round(compiling, 1), **worst(seconds, found)}
+        diagnoses.append(
+            diagnose(tree["posterior"].to_dataset(), tree["sample_stats"].to_dataset())
+        )
+    return {"compile": round(compiling, 1), **worst(seconds, diagnoses)}
 
 
-def worst(seconds: list[float], found: list[Diagnosis]) -> dict[str, float]:
+def worst(seconds: list[float], diagnoses: list[Diagnosis]) -> dict[str, float]:
     """Return the mean cost of some fits, and their worst diagnostics."""
-    rates = [f.ess / s for f, s in zip(found, seconds, strict=True)]
+    rates = [f.ess / s for f, s in zip(diagnoses, seconds, strict=True)]
     return {
         "seconds": round(float(np.mean(seconds)), 2),
-        "ess": round(min(f.ess for f in found)),
+        "ess": round(min(f.ess for f in diagnoses)),
         "rate": round(float(np.mean(rates)), 3),
-        "r_hat": round(max(f.r_hat for f in found), 4),
-        "divergences": sum(f.divergences for f in found),
+        "r_hat": round(max(f.r_hat for f in diagnoses), 4),
+        "divergences": sum(f.divergences for f in diagnoses),
     }
 
 

@@ -50,8 +50,8 @@ def scored(model: Any, X: Any, y: np.ndarray, T: Any, codes: np.ndarray) -> list
         warnings.simplefilter("ignore")
         proba = np.asarray(model.fit(X, y).predict_proba(T))
     seconds = time.process_time() - start
-    own = np.clip(proba[np.arange(len(codes)), codes], 1e-300, None)
-    values = -np.log(own).mean(), calibration_error(proba, codes), chance(proba), seconds
+    p_label = np.clip(proba[np.arange(len(codes)), codes], 1e-300, None)
+    values = -np.log(p_label).mean(), calibration_error(proba, codes), chance(proba), seconds
     return [*(round(float(value), 5) for value in values), None]
 
 

@@ -60,12 +60,12 @@ def memory_of(key: str, scale: float) -> dict[str, float]:
     X, y = work.data(scale)
     mine = work.ours(X, y)
     rehearsal = work.peer(X[: max(5000, len(y) // 10)], y[: max(5000, len(y) // 10)])
-    found = {}
+    mib = {}
     for side, call, first in (("ours", mine, mine), ("theirs", work.peer(X, y), rehearsal)):
         above, result = peak(call, first)
         size = result.nbytes if hasattr(result, "nbytes") else len(pickle.dumps(result))
-        found[f"mib_{side}"] = round(max(0, above - size) / MIB, 1)
-    return found
+        mib[f"mib_{side}"] = round(max(0, above - size) / MIB, 1)
+    return mib
 
 
 def measure(record: run.Record, args: run.Arguments) -> None:

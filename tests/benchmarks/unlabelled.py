@@ -31,24 +31,24 @@ WIDEST_TREE = 30  # columns; wider tables have naive Bayes of pooled strength in
 
 def models(table: OpenSet) -> dict[str, Callable[[], Any]]:
     """Return {name: how a classifier of the columns is made}."""
-    found = dict(MODELS[table.kind])
-    if "TreeAugmentedNB" in found and table.X.shape[1] > WIDEST_TREE:
-        del found["TreeAugmentedNB"]
-        found["CategoricalNB(alpha=.5)"] = partial(bg.CategoricalNB, alpha=0.5)
-    return found
+    makers = dict(MODELS[table.kind])
+    if "TreeAugmentedNB" in makers and table.X.shape[1] > WIDEST_TREE:
+        del makers["TreeAugmentedNB"]
+        makers["CategoricalNB(alpha=.5)"] = partial(bg.CategoricalNB, alpha=0.5)
+    return makers
 
 
 def self_trained(clf: Any, X: Any, y: np.ndarray) -> Any:
     """Return a classifier; rows without a label (-1) get one once it is probable enough."""
-    given = y.copy()
+    labels = y.copy()
     for _ in range(10):
-        known, others = np.flatnonzero(given >= 0), np.flatnonzero(given < 0)
-        clf.fit(take(X, known), given[known])
+        labelled, others = np.flatnonzero(labels >= 0), np.flatnonzero(labels < 0)
+        clf.fit(take(X, labelled), labels[labelled])
         if not len(others):
             break
         p = clf.predict_proba(take(X, others))
         sure = p.max(axis=1) >= 0.75
-        given[others[sure]] = clf.classes_[p[sure].argmax(axis=1)]
+        labels[others[sure]] = clf.classes_[p[sure].argmax(axis=1)]
         if not sure.any():
             break
     return clf
@@ -59,17 +59,17 @@ def losses(table: OpenSet, make: Callable[[], Any], n: int, seed: int) -> list[f
     rng = np.random.default_rng(seed)
     rows = rng.permutation(len(table.y))[:500]
     X, y = take(table.X, rows), np.unique(table.y[rows], return_inverse=True)[1]
-    known = np.concatenate([np.flatnonzero(y == c)[:n] for c in range(y.max() + 1)])
-    others = rng.permutation(np.setdiff1d(np.arange(len(y)), known))
-    test, train = others[: len(others) // 3], np.sort(np.r_[known, others[len(others) // 3 :]])
-    X_train, given = take(X, train), np.where(np.isin(train, known), y[train], -1)
-    alone = make().fit(X_train, given, unlabelled="ignore")
-    weighted = make().fit(X_train, given, unlabelled="weighted")
+    labelled = np.concatenate([np.flatnonzero(y == c)[:n] for c in range(y.max() + 1)])
+    others = rng.permutation(np.setdiff1d(np.arange(len(y)), labelled))
+    test, train = others[: len(others) // 3], np.sort(np.r_[labelled, others[len(others) // 3 :]])
+    X_train, labels = take(X, train), np.where(np.isin(train, labelled), y[train], -1)
+    alone = make().fit(X_train, labels, unlabelled="ignore")
+    weighted = make().fit(X_train, labels, unlabelled="weighted")
     whole = make()
-    whole.fitted_ = whole._learner()._weighed(X_train, given, None, (1.0,))
-    own, X_test = (np.arange(len(test)), y[test]), take(X, test)
-    fits = (alone, weighted, whole, self_trained(make(), X_train, given))
-    values = [-np.maximum(clf.predict_log_proba(X_test)[own], -690).mean() for clf in fits]
+    whole.fitted_ = whole._learner()._weighed(X_train, labels, None, (1.0,))
+    of_labels, X_test = (np.arange(len(test)), y[test]), take(X, test)
+    fits = (alone, weighted, whole, self_trained(make(), X_train, labels))
+    values = [-np.maximum(clf.predict_log_proba(X_test)[of_labels], -690).mean() for clf in fits]
     return [round(float(value), 5) for value in (*values, weighted.unlabelled_weight_)]
 
 

@@ -23,12 +23,12 @@ WIDEST = 40  # columns, of the average over forests: seconds beyond
 
 def models(s: sets.OpenSet, X: Any, y: np.ndarray) -> dict[str, Any]:
     """Return {name: unfitted classifier}."""
-    found: dict[str, Any] = {"pool": bg.LogLinearPool()}
+    classifiers: dict[str, Any] = {"pool": bg.LogLinearPool()}
     if X.shape[1] <= WIDEST:
         none = np.zeros((X.shape[1],) * 2)
-        found["naive"] = bg.TreeAugmentedNB(structure="fixed", edges=none)
-        found["forest"] = bg.TreeAugmentedNB()
-    return found | peers(X, y)
+        classifiers["naive"] = bg.TreeAugmentedNB(structure="fixed", edges=none)
+        classifiers["forest"] = bg.TreeAugmentedNB()
+    return classifiers | peers(X, y)
 
 
 def measure(record: run.Record, args: run.Arguments) -> None:
@@ -42,10 +42,10 @@ def measure(record: run.Record, args: run.Arguments) -> None:
 def groups(record: run.Record) -> dict[str, list[str]]:
     """Return {name of a group: its tables}, the first of which is all of them."""
     facts = record.frame("set facts", "kind rows columns classes").droplevel("facts")
-    found = {"all": facts, **dict([*facts.groupby("kind")])}
+    tables = {"all": facts, **dict([*facts.groupby("kind")])}
     few = facts["rows"] <= MANY_ROWS
-    found |= {f"up to {MANY_ROWS} rows": facts[few], "more rows": facts[~few]}
-    return {name: [*table.index] for name, table in found.items()}
+    tables |= {f"up to {MANY_ROWS} rows": facts[few], "more rows": facts[~few]}
+    return {name: [*table.index] for name, table in tables.items()}
 
 
 def table(record: run.Record) -> str:

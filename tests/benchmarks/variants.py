@@ -39,8 +39,8 @@ class Case(NamedTuple):
             return
         rng = np.random.default_rng(0)
         for _ in range(20):
-            own = [np.flatnonzero(self.y == c) for c in np.unique(self.y)]
-            train = np.concatenate([rng.choice(r, self.few, replace=False) for r in own])
+            rows_of_class = [np.flatnonzero(self.y == c) for c in np.unique(self.y)]
+            train = np.concatenate([rng.choice(r, self.few, replace=False) for r in rows_of_class])
             yield ~np.isin(rows, train)
 
 
@@ -71,15 +71,17 @@ def cases(args: run.Arguments) -> Iterator[Case]:
 
 def compared(case: Case) -> dict[str, Any]:
     """Return log scores of both, their paired difference, and whether the draws are sound."""
-    scores, found = [], []
+    scores, diagnoses = [], []
     for seed, test in enumerate(case.splits()):
         X, y = (case.X if case.trained is None else case.trained)[~test], case.y[~test]
-        own = case.conjugate().fit(X, y)
+        conjugate = case.conjugate().fit(X, y)
         clf = case.variant(random_state=seed).fit(X, y, progressbar=False)
         tree = clf.posterior_
-        found.append(diagnose(tree["posterior"].to_dataset(), tree["sample_stats"].to_dataset()))
+        diagnoses.append(
+            diagnose(tree["posterior"].to_dataset(), tree["sample_stats"].to_dataset())
+        )
         codes = np.searchsorted(clf.classes_, case.y[test])
-        log_p = [c.predict_log_proba(case.X[test]) for c in (own, clf)]
+        log_p = [c.predict_log_proba(case.X[test]) for c in (conjugate, clf)]
         scores.append([p[np.arange(len(codes)), codes] for p in log_p])
     if case.few is None:
         mine, theirs = np.concatenate(scores, axis=1)
@@ -90,9 +92,9 @@ def compared(case: Case) -> dict[str, Any]:
         "variant": type(clf).__name__,
         "scores": [float(mine.mean()), float(theirs.mean())],
         "difference": [float(gap.mean()), float(gap.std(ddof=1) / np.sqrt(len(gap)))],
-        "divergences": sum(f.divergences for f in found),
-        "r_hat": max(f.r_hat for f in found),
-        "ess": min(f.ess for f in found),
+        "divergences": sum(f.divergences for f in diagnoses),
+        "r_hat": max(f.r_hat for f in diagnoses),
+        "ess": min(f.ess for f in diagnoses),
     }
 
 

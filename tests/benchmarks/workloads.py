@@ -170,12 +170,12 @@ def from_steps(prepare: Prepare, limit: int) -> Prepare:
 
 def gaussian(theta: Any, X: np.ndarray, s: int) -> np.ndarray:
     """Return the log densities (N, C) of a draw as scikit-learn's GaussianNB computes them."""
-    out = np.empty((len(X), N_CLASSES))
+    log_p = np.empty((len(X), N_CLASSES))
     for c in range(N_CLASSES):
         mu, sigma2 = theta["mu"][s, c], theta["sigma2"][s, c]
-        out[:, c] = -0.5 * np.log(2 * np.pi * sigma2).sum()
-        out[:, c] -= 0.5 * ((X - mu) ** 2 / sigma2).sum(axis=1)
-    return out
+        log_p[:, c] = -0.5 * np.log(2 * np.pi * sigma2).sum()
+        log_p[:, c] -= 0.5 * ((X - mu) ** 2 / sigma2).sum(axis=1)
+    return log_p
 
 
 def bernoulli(theta: Any, X: np.ndarray, s: int) -> np.ndarray:
@@ -191,10 +191,10 @@ def loop(make: Callable[[], Any], density: Callable[[Any, Any, int], np.ndarray]
         theta = new(make).fit(*part(X, y)).model_.draw(np.random.default_rng(0), DRAWS)
 
         def call() -> np.ndarray:
-            out = np.empty((DRAWS, len(X), N_CLASSES))
+            p = np.empty((DRAWS, len(X), N_CLASSES))
             for s in range(DRAWS):
-                out[s] = softmax(density(theta, X, s) + np.log(theta["pi"][s]), axis=1)
-            return out
+                p[s] = softmax(density(theta, X, s) + np.log(theta["pi"][s]), axis=1)
+            return p
 
         return call
 

@@ -95,8 +95,8 @@ def test_pymc_computes_our_log_likelihood_of_other_rows() -> None:
     clf = bg.LinearDiscriminant().fit(IRIS[::2], SPECIES[::2])
     tree = clf.draw_posterior(5, 1, X=IRIS[1::2], y=SPECIES[1::2])
     model = clf.to_pymc(IRIS[1::2], SPECIES[1::2], likelihood="rows")
-    found = pm.compute_log_likelihood(tree, model=model, extend_inferencedata=False, **PYMC)
-    total = found["x"].values + found["label"].values
+    log_p = pm.compute_log_likelihood(tree, model=model, extend_inferencedata=False, **PYMC)
+    total = log_p["x"].values + log_p["label"].values
     np.testing.assert_allclose(total, tree["log_likelihood"]["joint"], rtol=1e-9)
 
 
@@ -116,20 +116,20 @@ def test_summary_speaks_of_the_user_s_classes_and_columns() -> None:
 
 @every_case
 def test_loo_is_leave_one_out(case: Case) -> None:
-    own = np.arange(len(case.codes)), case.codes
+    of_labels = np.arange(len(case.codes)), case.codes
     joint = case.fitted.loo_log_joint(case.X, case.y)  # laws hold it to fits without each row
     log_p = joint - np.logaddexp.reduce(joint, axis=1, keepdims=True)
-    for name, exact in (("joint", joint[own]), ("label", log_p[own])):
+    for name, exact in (("joint", joint[of_labels]), ("label", log_p[of_labels])):
         with warnings.catch_warnings():  # of large k where a label is as good as certain
             warnings.filterwarnings("ignore", message="Estimated shape parameter of Pareto")
-            found = az.loo(case.tree, var_name=name, pointwise=True)
-        assert found.n_data_points == len(case.y)
-        good = found.pareto_k.values < 0.7
-        assert np.abs(found.elpd_i.values - exact)[good].max() < 0.15
-        assert found.elpd == pytest.approx(exact.sum(), abs=1.0)
-        assert found.se == pytest.approx(np.sqrt(len(exact) * exact.var(ddof=1)), rel=0.1)
+            loo = az.loo(case.tree, var_name=name, pointwise=True)
+        assert loo.n_data_points == len(case.y)
+        good = loo.pareto_k.values < 0.7
+        assert np.abs(loo.elpd_i.values - exact)[good].max() < 0.15
+        assert loo.elpd == pytest.approx(exact.sum(), abs=1.0)
+        assert loo.se == pytest.approx(np.sqrt(len(exact) * exact.var(ddof=1)), rel=0.1)
         assert good[exact < -1e-2].mean() > 0.9
-        assert not np.isnan(found.pareto_k).any()
+        assert not np.isnan(loo.pareto_k).any()
 
 
 def test_loo_takes_rows_whose_labels_are_certain() -> None:
@@ -137,10 +137,10 @@ def test_loo_takes_rows_whose_labels_are_certain() -> None:
     far = IRIS.to_numpy() + 1e3 * (SPECIES == "setosa")[:, None]
     for y in (np.where(SPECIES == "setosa", "near", "far"), np.full(len(far), "all")):
         clf = bg.GaussianNB().fit(far, y)
-        found = az.loo(clf.draw_posterior(X=far, y=y), var_name="label", pointwise=True)
-        assert found.elpd == pytest.approx(0.0, abs=1e-7)
-        assert np.isfinite(found.pareto_k).all()
-        assert not found.warning
+        loo = az.loo(clf.draw_posterior(X=far, y=y), var_name="label", pointwise=True)
+        assert loo.elpd == pytest.approx(0.0, abs=1e-7)
+        assert np.isfinite(loo.pareto_k).all()
+        assert not loo.warning
 
 
 # ---------------------------------------------------------------------------------- sensitivity

@@ -42,8 +42,10 @@ def test_names_of_the_cells(clf: Any) -> None:
     assert theta.dims == ("chain", "draw", "class", "feature_category")
     assert theta["feature_category"].values.tolist() == CELLS
     for feature in TABLE:
-        own = np.array(theta["feature_category"].attrs["feature"]) == feature
-        np.testing.assert_allclose(theta.isel(feature_category=own).sum("feature_category"), 1.0)
+        of_feature = np.array(theta["feature_category"].attrs["feature"]) == feature
+        np.testing.assert_allclose(
+            theta.isel(feature_category=of_feature).sum("feature_category"), 1.0
+        )
 
 
 def test_shared_categories_keep_their_dim() -> None:
@@ -64,9 +66,9 @@ def test_draws_are_taken_by_the_names_of_their_cells(clf: Any) -> None:
 def test_padded_draws_are_refused(clf: Any) -> None:
     """Of a trace of the user's own: which cells are padding is not for us to guess."""
     dims = ("chain", "draw", "class", "feature", "category")
-    own = {"pi": (dims[:3], np.full((1, 2, 3), 1 / 3)), "theta": (dims, np.ones((1, 2, 3, 3, 3)))}
+    draws = {"pi": (dims[:3], np.full((1, 2, 3), 1 / 3)), "theta": (dims, np.ones((1, 2, 3, 3, 3)))}
     with pytest.raises(ValueError, match=r"'theta' of the posterior has dims.*feature_category"):
-        clf.with_posterior(xr.Dataset(own))
+        clf.with_posterior(xr.Dataset(draws))
 
 
 def test_draws_of_other_categories_are_refused(clf: Any) -> None:

@@ -63,9 +63,9 @@ def test_selections_print_too_and_numbers_are_those_of_the_dataset():
 
 
 def test_the_most_suspect_labels_come_first_and_the_others_are_counted():
-    given = Y.copy()
-    given[20] = "a"
-    lines = repr(bg.label_errors(bg.GaussianNB().fit(X, given), X, given)).splitlines()
+    labels = Y.copy()
+    labels[20] = "a"
+    lines = repr(bg.label_errors(bg.GaussianNB().fit(X, labels), X, labels)).splitlines()
     heads = [i for i, line in enumerate(lines) if line.startswith("obs_id")]
     assert lines[heads[0] + 1].split()[0] == "20"
     assert any("16 more lines" in line for line in lines)

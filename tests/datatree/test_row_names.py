@@ -38,15 +38,15 @@ def test_the_index_is_obs_id(fits, which, call):
     clf = clf if which == "classifier" else pool
     rows = X[:3].set_axis(NAMES)
     try:
-        found = call(clf, rows)
+        named = call(clf, rows)
     except (AttributeError, TypeError):
         assert which == "pool"  # which has no density, and no draws of one model
         return
-    assert found["obs_id"].values.tolist() == NAMES
+    assert named["obs_id"].values.tolist() == NAMES
     again = call(clf, X[:3])
     assert again["obs_id"].values.tolist() == [0, 1, 2]
-    first = next(iter(found.data_vars))
-    np.testing.assert_array_equal(found[first].sel(obs_id="p3"), again[first].isel(obs_id=1))
+    first = next(iter(named.data_vars))
+    np.testing.assert_array_equal(named[first].sel(obs_id="p3"), again[first].isel(obs_id=1))
 
 
 def test_labels_of_several_levels_are_counted(fits):

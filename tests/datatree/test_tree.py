@@ -102,9 +102,9 @@ def test_indicators_are_the_labels_class_by_class(gaussian: Any) -> None:
     xr.testing.assert_identical(scores[["joint", "label"]], of_rows_alone)
     assert set(scores) - set(of_rows_alone) == {"is_ant", "is_bee", "is_cow"}
     for k, label in enumerate(["ant", "bee", "cow"]):
-        own = plain["observed_data"]["label"].values == k
-        of_class = scores[f"is_{label}"].values[..., own]
-        np.testing.assert_allclose(of_class, scores["label"].values[..., own], atol=1e-9)
+        has_label = plain["observed_data"]["label"].values == k
+        of_class = scores[f"is_{label}"].values[..., has_label]
+        np.testing.assert_allclose(of_class, scores["label"].values[..., has_label], atol=1e-9)
     total = sum(  # a row of another class: 1 - p, and the p add up to 1
         np.where(tree["observed_data"][f"is_{c}"] == 1, p, 1 - p)
         for c in ("ant", "bee", "cow")
@@ -112,10 +112,10 @@ def test_indicators_are_the_labels_class_by_class(gaussian: Any) -> None:
     )
     np.testing.assert_allclose(total, 1.0, rtol=1e-9)
     for name in ("observed_data", "posterior_predictive", "prior_predictive"):
-        found = tree[name].to_dataset()
-        xr.testing.assert_identical(found["label"], plain[name]["label"])
+        group = tree[name].to_dataset()
+        xr.testing.assert_identical(group["label"], plain[name]["label"])
         for k, label in enumerate(["ant", "bee", "cow"]):
-            np.testing.assert_array_equal(found[f"is_{label}"], found["label"] == k)
+            np.testing.assert_array_equal(group[f"is_{label}"], group["label"] == k)
 
 
 def test_the_two_labels_are_what_they_say_and_pymc_s_is_the_class_weights_one() -> None:
@@ -237,11 +237,11 @@ def test_constants_of_blocks_have_the_names_and_values_of_the_graph() -> None:
     family = Columns(("full", "bits"), (full, bits), ((0, 1), (2,)))
     X = np.column_stack([REALS, BITS[:, 0]])
     clf = bg.GenerativeClassifier(family).fit(X, Y)
-    found, graph = clf.draw_posterior(3, 1, X=X, y=Y)["constant_data"], clf.to_pymc()
-    assert {"full_base", "full_prior_nu", "prior_bits_alpha"} <= set(found.data_vars)
-    for name in set(found.data_vars) & {v.name for v in graph.data_vars}:
-        np.testing.assert_allclose(found[name], graph[name].get_value(), err_msg=name)
-    assert set(found.data_vars) - {v.name for v in graph.data_vars} <= {"bits_x", "full_x"}
+    constants, graph = clf.draw_posterior(3, 1, X=X, y=Y)["constant_data"], clf.to_pymc()
+    assert {"full_base", "full_prior_nu", "prior_bits_alpha"} <= set(constants.data_vars)
+    for name in set(constants.data_vars) & {v.name for v in graph.data_vars}:
+        np.testing.assert_allclose(constants[name], graph[name].get_value(), err_msg=name)
+    assert set(constants.data_vars) - {v.name for v in graph.data_vars} <= {"bits_x", "full_x"}
 
 
 def test_a_fit_to_draws_keeps_its_prior_for_other_rows() -> None:

@@ -77,9 +77,9 @@ def test_codes_of_text(container, missing):
     X = CONTAINERS[container]({"x": cells})
     schema = learn(X)
     assert schema.categories == (tuple(sorted({*cells} - {None})),)
-    known = ["größer", "red", "blue"]
-    expected = [NAN if c is None else float(known.index(c)) if c in known else -1 for c in cells]
-    codes = learn(column_of(*known), [known]).encode(X)
+    words = ["größer", "red", "blue"]
+    expected = [NAN if c is None else float(words.index(c)) if c in words else -1 for c in cells]
+    codes = learn(column_of(*words), [words]).encode(X)
     np.testing.assert_array_equal(codes[:, 0], expected)
 
 
@@ -122,12 +122,12 @@ def test_a_polars_enum_declares_and_a_polars_categorical_does_not():
 @pytest.mark.parametrize("dtype", [object, float, np.uint8, np.uint64, np.int8])
 def test_numbers_compare_by_value_across_dtypes(dtype):
     X = np.array([0, 1, 2], dtype)[:, None]
-    for known, codes in (
+    for values, codes in (
         ([0, 1], [0, 1, -1]),
         ([False, True], [0, 1, -1]),
         ([0.5, 1], [-1, 1, -1]),
     ):
-        schema = learn([[value] for value in known])
+        schema = learn([[value] for value in values])
         np.testing.assert_array_equal(schema.encode(X)[:, 0], codes)
         np.testing.assert_array_equal(schema.encode([[True], [None]])[:, 0], [1, NAN])
 
@@ -151,10 +151,12 @@ def test_integers_beyond_float64_are_told_apart():
 @pytest.mark.parametrize("values", [[5, 2**40, -(2**62)], [2**62, -(2**62)], [-3, 40_000, 60_000]])
 @pytest.mark.parametrize("dtype", [np.int64, np.float64])
 def test_wide_and_narrow_ranges_agree_with_list_index(values, dtype):
-    known = np.array(values, dtype).reshape(-1, 1)
-    schema = learn(known)
+    column = np.array(values, dtype).reshape(-1, 1)
+    schema = learn(column)
     rng = np.random.default_rng(0)
-    X = np.concatenate([known, known + 1, known - 1, rng.integers(-99, 99, (50, 1))]).astype(dtype)
+    X = np.concatenate([column, column + 1, column - 1, rng.integers(-99, 99, (50, 1))]).astype(
+        dtype
+    )
     expected = [sorted(values).index(v) if v in values else -1 for v in X[:, 0].tolist()]
     np.testing.assert_array_equal(schema.encode(X)[:, 0], expected)
 

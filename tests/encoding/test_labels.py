@@ -32,8 +32,8 @@ SAMPLED_OR_NOT = (bg.GaussianNB, bg.StudentTNB)
 )
 def test_codes_are_those_of_sorted_labels(y):
     labels, codes = code_labels(y)
-    known, places = np.unique(y, return_inverse=True)
-    np.testing.assert_array_equal(labels, known, strict=True)
+    in_order, places = np.unique(y, return_inverse=True)
+    np.testing.assert_array_equal(labels, in_order, strict=True)
     np.testing.assert_array_equal(codes, places)
     np.testing.assert_array_equal(labels[codes], y)
 

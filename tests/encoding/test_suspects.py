@@ -62,9 +62,9 @@ CASES = {  # name: (cells, words of the warning or None)
 @pytest.mark.parametrize("name", CASES)
 def test_what_a_column_looks_like(name, frame):
     cells, words = CASES[name]
-    found = suspects.find(frame({name: cells, "x": np.linspace(0, 1, N)}))
-    assert list(found) == ([name] if words else [])
-    assert words is None or words in found[name]
+    complaints = suspects.find(frame({name: cells, "x": np.linspace(0, 1, N)}))
+    assert list(complaints) == ([name] if words else [])
+    assert words is None or words in complaints[name]
 
 
 def test_a_named_kind_is_meant():

@@ -104,8 +104,8 @@ def test_names_of_an_array_that_repeat():
 def test_no_data_frame_library_is_imported():
     heavy = "{'pandas', 'polars', 'pyarrow', 'xarray'}"
     code = f"import sys, bayesgen.encoding.schema; print(sorted({heavy} & set(sys.modules)))"
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert out.stdout.strip() == "[]"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
 
 
 def test_wide_tables():

@@ -64,7 +64,7 @@ def test_a_letter_with_an_accent_is_one_character_however_it_was_typed():
 def test_parts_of_words_are_those_of_scikit_learn():
     texts = ["Don't STOP!", "a to", " x\n", ""]
     analyze = CountVectorizer(analyzer="char_wb", ngram_range=(3, 5)).build_analyzer()
-    assert [sorted(own) for own in Tokenizer("word part")(texts)] == [
+    assert [sorted(parts) for parts in Tokenizer("word part")(texts)] == [
         sorted(analyze(text)) for text in texts
     ]
 
@@ -91,10 +91,10 @@ def test_sequences_of_strings(texts):
 
 
 def objects(*documents):
-    out = np.empty(len(documents), dtype=object)
+    X = np.empty(len(documents), dtype=object)
     for i, document in enumerate(documents):
-        out[i] = document
-    return out
+        X[i] = document
+    return X
 
 
 @pytest.mark.parametrize(

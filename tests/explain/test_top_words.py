@@ -20,16 +20,16 @@ def test_log_odds_and_intervals_are_those_of_two_betas(estimator):
     rng = np.random.default_rng(0)
     y = np.arange(60) % 2
     X = rng.poisson(np.array([[0.2, 1.0, 3.0], [2.0, 1.0, 0.1]])[y])
-    found = bg.top_words(estimator().fit(X, y), n=3, prob=0.8)
+    table = bg.top_words(estimator().fit(X, y), n=3, prob=0.8)
     data = X if estimator is bg.MultinomialNB else X > 0
     a = 1.0 + np.array([data[y == c].sum(axis=0) for c in (0, 1)])
     b = a.sum(axis=1)[:, None] - a if estimator is bg.MultinomialNB else 2.0 + 30 - a
     for c in (0, 1):
-        own = found.sel({"class": c}).to_dataframe().set_index("word")
-        assert own.index[0] == ["x2", "x0"][c]
-        assert own["lower"].is_monotonic_decreasing
+        of_class = table.sel({"class": c}).to_dataframe().set_index("word")
+        assert of_class.index[0] == ["x2", "x0"][c]
+        assert of_class["lower"].is_monotonic_decreasing
         for j in range(3):
-            row = own.loc[f"x{j}"]
+            row = of_class.loc[f"x{j}"]
             terms = digamma(a[:, j]) - digamma((a + b)[:, j])
             assert row["log_odds"] == pytest.approx(terms[c] - terms[1 - c], abs=0.05)
             assert row["count"] == data[y == c, j].sum()
@@ -42,10 +42,10 @@ def test_log_odds_and_intervals_are_those_of_two_betas(estimator):
 
 def test_names_come_from_the_vectorizer_and_the_table_is_tidy():
     clf = make_pipeline(CountVectorizer(), bg.MultinomialNB()).fit(TEXTS, LABELS)
-    found = bg.top_words(clf, n=2)
-    assert set(found["word"].sel({"class": "spam"}).values) == {"free", "money"}
-    assert set(found["word"].sel({"class": "ham"}).values) == {"at", "noon"}
-    table = found.to_dataframe().reset_index()
+    words = bg.top_words(clf, n=2)
+    assert set(words["word"].sel({"class": "spam"}).values) == {"free", "money"}
+    assert set(words["word"].sel({"class": "ham"}).values) == {"at", "noon"}
+    table = words.to_dataframe().reset_index()
     columns = ["class", "rank", "word", "log_odds", "lower", "upper", "count"]
     assert list(table.columns) == columns
     frame = pd.DataFrame({"up": [1, 1, 0, 0], "down": [0, 0, 1, 1]})
@@ -55,9 +55,9 @@ def test_names_come_from_the_vectorizer_and_the_table_is_tidy():
 
 def test_more_words_than_there_are_and_more_than_two_classes():
     X = np.eye(3).repeat(8, axis=0) * 4
-    found = bg.top_words(bg.MultinomialNB().fit(X, np.repeat(list("abc"), 8)), n=9)
-    assert found.sizes == {"class": 3, "rank": 3}
-    assert found["word"].values[:, 0].tolist() == ["x0", "x1", "x2"]
+    table = bg.top_words(bg.MultinomialNB().fit(X, np.repeat(list("abc"), 8)), n=9)
+    assert table.sizes == {"class": 3, "rank": 3}
+    assert table["word"].values[:, 0].tolist() == ["x0", "x1", "x2"]
 
 
 @pytest.mark.parametrize(

@@ -47,11 +47,11 @@ def test_what_families_offer_takes_what_the_capability_says(kind):
     offered = [f for family in FAMILIES if (f := family.capability(kind)) is not None]
     assert offered
     assert len(KINDS) <= 10
-    for found in offered:
-        assert isinstance(found, kind)
+    for one in offered:
+        assert isinstance(one, kind)
         for member, said in vars(kind).items():
             if not member.startswith("_") and not isinstance(said, property):
-                assert arguments(getattr(type(found), member)) == arguments(said), member
+                assert arguments(getattr(type(one), member)) == arguments(said), member
 
 
 def test_what_is_asked_in_vain_is_named():
@@ -82,8 +82,10 @@ def test_a_product_has_the_coordinates_of_its_blocks():
     mixed = product(BetaBernoulli, NormalInverseWishart, DirichletCategorical)
     theta = mixed.draw(np.random.default_rng(0), 5)
     free = mixed.pymc_coordinates(theta, None)
-    own = mixed.families[1].pymc_coordinates({k: theta[f"b_{k}"] for k in ("mu", "Sigma")}, None)
-    assert set(free) == {f"b_{name}" for name in own}
+    of_block = mixed.families[1].pymc_coordinates(
+        {k: theta[f"b_{k}"] for k in ("mu", "Sigma")}, None
+    )
+    assert set(free) == {f"b_{name}" for name in of_block}
     score = mixed.for_plug_in("mle")
     assert score.families[:2] == mixed.families[:2]
     assert (score.families[2].new == 0).all()

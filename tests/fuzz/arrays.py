@@ -10,23 +10,8 @@ ESTIMATORS = (
     *("CategoricalNB", "MultinomialNB", "PoissonNB", "TreeAugmentedNB", "MarkovNB"),
     *("GenerativeClassifier", "LogLinearPool"),
 )
-TYPES = (
-    "f4",
-    "f2",
-    "g",
-    ">f8",
-    ">i4",
-    "i8",
-    "u1",
-    "i1",
-    "?",
-    "c16",
-    "M8[s]",
-    "m8[s]",
-    "O",
-    "U5",
-    "S5",
-)
+TYPES = ["f4", "f2", "g", ">f8", ">i4", "i8", "u1", "i1", "?", "c16", "M8[s]", "m8[s]"]
+TYPES += ["O", "U5", "S5"]
 CHOICES = {  # of settings that are words
     "variance": ("class", "tied", "spherical", "class_spherical", "wild"),
     "covariance": ("full", "diagonal", "spherical"),

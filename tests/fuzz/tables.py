@@ -94,13 +94,13 @@ def fit_and_predict(rng, path, folder):
         elif what < 0.2:
             command("compare", model, path, "-t", "y", *text)
         elif what < 0.22:
-            out = folder / "report.html"
-            command("report", model, path, "-t", "y", "-o", out, "--max-rows", 5, *text)
+            output = folder / "report.html"
+            command("report", model, path, "-t", "y", "-o", output, "--max-rows", 5, *text)
     interval = ("--interval", 0.9) if rng.random() < 0.1 else ()
-    out = folder / str(rng.choice(["out.csv", "out.parquet"]))
-    command("predict", model, path, "-o", out, *text, *interval)
-    read = pd.read_csv if out.suffix == ".csv" else pd.read_parquet
-    p = read(out).filter(regex="^(?!prediction|low_|high_)").to_numpy(float)
+    output = folder / str(rng.choice(["out.csv", "out.parquet"]))
+    command("predict", model, path, "-o", output, *text, *interval)
+    read = pd.read_csv if output.suffix == ".csv" else pd.read_parquet
+    p = read(output).filter(regex="^(?!prediction|low_|high_)").to_numpy(float)
     check_probabilities(p, p.shape[1])
     if len(p) and not p.shape[1]:
         raise DefectError("there are no probabilities")

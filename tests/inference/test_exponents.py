@@ -48,16 +48,16 @@ def logits(eta, b, evidence):
 def log_posterior(eta, b, evidence, codes, weight, prior):
     """Of points eta (..., M) and b (..., C), by SciPy's densities."""
     s = logits(eta, b, evidence)
-    out = (s[..., np.arange(len(codes)), codes] - logsumexp(s, axis=-1)) @ weight
-    out += gamma(SHAPE, scale=prior.mean / SHAPE).logpdf(eta).sum(axis=-1)
+    log_p = (s[..., np.arange(len(codes)), codes] - logsumexp(s, axis=-1)) @ weight
+    log_p += gamma(SHAPE, scale=prior.mean / SHAPE).logpdf(eta).sum(axis=-1)
     if prior.intercepts:
-        out += norm(scale=INTERCEPT_SCALE).logpdf(b).sum(axis=-1)
-    return out
+        log_p += norm(scale=INTERCEPT_SCALE).logpdf(b).sum(axis=-1)
+    return log_p
 
 
-def worst(found):
+def worst(exponents_drawn):
     """R-hat (rank-normalised, split) of all that varies."""
-    draws = np.concatenate(found, axis=2)
+    draws = np.concatenate(exponents_drawn, axis=2)
     draws = draws[:, :, draws.std(axis=(0, 1)) > 0]
     return array_stats.rhat(draws, chain_axis=0, draw_axis=1).max()
 
@@ -75,15 +75,15 @@ def test_one_exponent_by_quadrature(slope):
     scores = rng.normal(size=(1, 40, 2)) * 2
     scores[0, np.arange(40), codes] += slope
     scores, weight = complete(scores), np.ones(40)
-    found = sample(scores, codes, weight, prior)
-    assert worst(found) < 1.01
+    draws = sample(scores, codes, weight, prior)
+    assert worst(draws) < 1.01
     u = np.linspace(-60, 4, 10_001)  # log eta
     log_p = log_posterior(np.exp(u)[:, None], np.zeros(2), scores, codes, weight, prior) + u
     p = np.exp(log_p - log_p.max())
     p /= p.sum()
     middle = p @ np.exp(u)
     for f in (lambda e: e, np.sqrt, lambda e: (e < middle).astype(float), np.square):
-        values = f(found.exponents[..., 0])
+        values = f(draws.exponents[..., 0])
         assert abs(values.mean() - p @ f(np.exp(u))) < 5 * error(values)
 
 
@@ -92,24 +92,24 @@ def test_exponent_and_intercepts_by_quadrature(problem):
     scores, codes = comparable(evidence.scores[:1, :, :2]), codes % 2
     evidence = Evidence(scores, evidence.log_weights[:, :2], evidence.known_share)
     prior = LogLinear(1.0)
-    found = sample(evidence, codes, weight, prior)
-    assert worst(found) < 1.01
+    draws = sample(evidence, codes, weight, prior)
+    assert worst(draws) < 1.01
     eta, d = np.linspace(1e-3, 1.2, 160) ** 2, np.linspace(-3, 3, 121)  # sqrt eta; b_0 - b_1
     b = np.stack([d, -d], axis=1) / 2
     grid = np.stack([log_posterior(np.array([e]), b, evidence, codes, weight, prior) for e in eta])
     p = np.exp(grid - grid.max()) * np.sqrt(eta)[:, None]
     p /= p.sum()
-    difference = found.intercepts[..., 0] - found.intercepts[..., 1]
+    difference = draws.intercepts[..., 0] - draws.intercepts[..., 1]
     for values, exact in (
-        (found.exponents[..., 0], p.sum(axis=1) @ eta),
+        (draws.exponents[..., 0], p.sum(axis=1) @ eta),
         (difference, p.sum(axis=0) @ d),
         (difference**2, p.sum(axis=0) @ d**2),
-        (found.intercepts.sum(axis=2), 0.0),
-        (found.intercepts.sum(axis=2) ** 2, 2 * 2.0**2),
+        (draws.intercepts.sum(axis=2), 0.0),
+        (draws.intercepts.sum(axis=2) ** 2, 2 * 2.0**2),
     ):
         assert abs(values.mean() - exact) < 5 * error(values)
-    top = found.log_proba(evidence[:3])
-    joint = logits(*found.flat, evidence[:3])
+    top = draws.log_proba(evidence[:3])
+    joint = logits(*draws.flat, evidence[:3])
     expected = np.exp(joint - logsumexp(joint, axis=2, keepdims=True)).mean(axis=0)
     np.testing.assert_allclose(np.exp(top), expected, rtol=1e-12)
 
@@ -120,15 +120,15 @@ def test_slopes_and_values_are_those_of_the_density(problem, intercepts):
     target = exponents._Target(*problem, prior)
     x = np.abs(np.random.default_rng(1).normal(size=(2, target.size)))
     step = 1e-6 * np.eye(target.size)
-    found = target.slopes(x)
+    slopes = target.slopes(x)
     for j, e in enumerate(step):
         numeric = (target.value(x + e) - target.value(x - e)) / 2e-6
-        np.testing.assert_allclose(found[:, j], numeric, rtol=1e-5, atol=1e-5)
+        np.testing.assert_allclose(slopes[:, j], numeric, rtol=1e-5, atol=1e-5)
     differences = []
     for point in x:  # the density of z is that of eta times d eta / d z
         eta, b = target.exponents(point)
-        own = log_posterior(eta, b, *problem, prior) + np.log(eta / np.abs(point[:M])).sum()
-        differences.append(target.value(point[None])[0] - own)
+        log_p = log_posterior(eta, b, *problem, prior) + np.log(eta / np.abs(point[:M])).sum()
+        differences.append(target.value(point[None])[0] - log_p)
     assert differences[0] == pytest.approx(differences[1], abs=1e-8)
 
 
@@ -138,11 +138,11 @@ def test_many_exponents_whose_sum_alone_is_known():
     codes = rng.integers(2, size=2000)
     base = rng.normal(size=(2000, 2)) + 1.5 * np.eye(2)[codes]
     scores = np.stack([base + 0.1 * rng.normal(size=base.shape) for _ in range(8)])
-    found = sample(complete(scores), codes, np.ones(2000), LogLinear(1 / 8))
-    total = found.exponents.sum(axis=2)
-    assert worst(found) < 1.01
+    draws = sample(complete(scores), codes, np.ones(2000), LogLinear(1 / 8))
+    total = draws.exponents.sum(axis=2)
+    assert worst(draws) < 1.01
     assert total.std() < 0.1
-    assert found.exponents.std(axis=(0, 1)).min() > total.std()
+    assert draws.exponents.std(axis=(0, 1)).min() > total.std()
 
 
 def test_r_hat_is_that_of_arviz():
@@ -161,12 +161,12 @@ def test_rows_of_weight_two_are_rows_given_twice_in_any_order(problem, change):
     scores, codes, _ = problem
     prior = LogLinear(1 / M)
     twice = scores[np.arange(2 * N) % N], np.tile(codes, 2), np.ones(2 * N)
-    found = sample(*twice, prior)
+    draws = sample(*twice, prior)
     if change == "weights":
         other = sample(scores, codes, np.full(N, 2.0), prior)
     else:
         other = sample(*(a[np.arange(2 * N)[::-1]] for a in twice), prior)
-    for a, b in zip(found, other, strict=True):  # rounding errors grow along a chain
+    for a, b in zip(draws, other, strict=True):  # rounding errors grow along a chain
         for j in range(a.shape[2]):
             gap = a[..., j].mean() - b[..., j].mean()
             assert abs(gap) < 5 * np.hypot(error(a[..., j]), error(b[..., j]))
@@ -178,8 +178,8 @@ def test_rows_without_curvature():
     scores = np.full((2, 6, 2), -300.0)
     scores[:, np.arange(6), codes] = 0
     scores[:, 0] = scores[:, 0, ::-1]  # sure, and wrong
-    found = sample(complete(scores), codes, np.full(6, 10.0), LogLinear(0.5, False))
-    share = 1 / (1 + np.exp(-300 * found.exponents.sum(axis=2)))
+    draws = sample(complete(scores), codes, np.full(6, 10.0), LogLinear(0.5, False))
+    share = 1 / (1 + np.exp(-300 * draws.exponents.sum(axis=2)))
     assert abs(share.mean() - 5 / 6) < 0.05
 
 
@@ -190,8 +190,8 @@ def test_scores_are_relative_and_bounded():
 
 def test_probabilities_below_the_smallest_number():
     """In logs: -1500 nats and less."""
-    found = Exponents(np.array([[[5.0], [6.0]]]), np.zeros((1, 2, 2)))
-    log_p = found.log_proba(complete(np.array([[[0.0, -300.0], [-1.0, 0.0]]])))
+    draws = Exponents(np.array([[[5.0], [6.0]]]), np.zeros((1, 2, 2)))
+    log_p = draws.log_proba(complete(np.array([[[0.0, -300.0], [-1.0, 0.0]]])))
     np.testing.assert_allclose(log_p[0], [0.0, -1500 - np.log(2)], rtol=1e-12, atol=1e-12)
     expected = np.mean([1 / (1 + np.exp(5)), 1 / (1 + np.exp(6))])
     np.testing.assert_allclose(np.exp(log_p[1]), [expected, 1 - expected], rtol=1e-12)
@@ -206,19 +206,19 @@ def test_draws_without_a_row(problem):
     """Against draws anew for each row; of one row's error about half is that of the new draws."""
     scores, codes, weight = problem
     prior = LogLinear(1 / M)
-    found = sample(*problem, prior)
+    draws = sample(*problem, prior)
     again = partial(sample, prior=prior)
-    without, k = found.without_each_row(*problem, again)
+    without, k = draws.without_each_row(*problem, again)
     refits, mcse = without.copy(), np.zeros(N)
     for i in range(0, N, 12):
-        rest = np.arange(N) != i
-        own = sample(scores[rest], codes[rest], weight[rest], prior, seed=i)
-        refits[i] = own.log_proba(scores[[i]])[0]
-        joint = logits(*own, scores[[i]])[:, :, 0]
+        others = np.arange(N) != i
+        refit = sample(scores[others], codes[others], weight[others], prior, seed=i)
+        refits[i] = refit.log_proba(scores[[i]])[0]
+        joint = logits(*refit, scores[[i]])[:, :, 0]
         p = np.exp(joint - logsumexp(joint, axis=2, keepdims=True))[..., codes[i]]
         mcse[i] = error(p) / p.mean()
     at = np.arange(N), codes
-    effect = (found.log_proba(scores) - refits)[at]
+    effect = (draws.log_proba(scores) - refits)[at]
     assert effect[::12].sum() > 0.05  # nats
     assert (np.abs((without - refits)[at]) <= 8 * mcse).all()  # of both: weights cost draws
     assert (k < 0.7).all()
@@ -229,14 +229,14 @@ def test_a_row_with_most_of_the_weight_is_left_out_by_new_draws(problem):
     """Draws from where that row alone decides are far from what the others say."""
     scores, codes, weight = problem
     weight = np.where(np.arange(N) == 7, 1e4, weight)
-    prior, rest = LogLinear(1 / M), np.arange(N) != 7
-    found = sample(scores, codes, weight, prior)
+    prior, others = LogLinear(1 / M), np.arange(N) != 7
+    draws = sample(scores, codes, weight, prior)
     again = partial(sample, prior=prior)
-    log_p, _ = found.without_each_row(scores, codes, weight, again)
-    own = sample(scores[rest], codes[rest], weight[rest], prior)
-    refit = own.log_proba(scores[[7]])
+    log_p, _ = draws.without_each_row(scores, codes, weight, again)
+    of_others = sample(scores[others], codes[others], weight[others], prior)
+    refit = of_others.log_proba(scores[[7]])
     np.testing.assert_allclose(log_p[[7]], refit, rtol=1e-12)
-    assert abs(found.log_proba(scores[[7]]) - refit).max() > 0.1
+    assert abs(draws.log_proba(scores[[7]]) - refit).max() > 0.1
 
 
 def test_last_digits_of_scores_and_of_linear_algebra_do_not_matter(monkeypatch):
@@ -244,16 +244,16 @@ def test_last_digits_of_scores_and_of_linear_algebra_do_not_matter(monkeypatch):
     rng = np.random.default_rng(3)
     codes = rng.integers(3, size=150)
     scores = rng.normal(size=(4, 150, 3)) + 2 * np.eye(3)[codes]
-    given = codes, np.ones(150), LogLinear(1 / 4)
-    found = sample(complete(scores), *given)
+    problem = codes, np.ones(150), LogLinear(1 / 4)
+    draws = sample(complete(scores), *problem)
     slopes = exponents._Target.slopes
 
     def noisy(self, x):
         return slopes(self, x) * (1 + 1e-15 * rng.normal(size=x.shape))
 
     monkeypatch.setattr(exponents._Target, "slopes", noisy)
-    again = sample(complete(scores + 1e-13 * rng.normal(size=scores.shape)), *given)
-    np.testing.assert_allclose(again.exponents, found.exponents, atol=1e-12)
+    again = sample(complete(scores + 1e-13 * rng.normal(size=scores.shape)), *problem)
+    np.testing.assert_allclose(again.exponents, draws.exponents, atol=1e-12)
 
 
 def test_many_rows_in_single_precision(problem, monkeypatch):
@@ -269,11 +269,11 @@ def test_many_rows_in_single_precision(problem, monkeypatch):
 def test_the_order_of_classes_does_not_matter(problem):
     """As of labels with other names."""
     evidence, codes, weight = problem
-    found = sample(*problem, LogLinear(1 / M))
+    draws = sample(*problem, LogLinear(1 / M))
     order = np.array([2, 0, 3, 1])
     other = Evidence(
         evidence.scores[..., order], evidence.log_weights[:, order], evidence.known_share
     )
     again = sample(other, np.argsort(order)[codes], weight, LogLinear(1 / M))
-    np.testing.assert_allclose(again.exponents, found.exponents, rtol=1e-12)
-    np.testing.assert_allclose(again.intercepts, found.intercepts[..., order], rtol=1e-9)
+    np.testing.assert_allclose(again.exponents, draws.exponents, rtol=1e-12)
+    np.testing.assert_allclose(again.intercepts, draws.intercepts[..., order], rtol=1e-9)

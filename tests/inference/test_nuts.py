@@ -90,11 +90,11 @@ def test_another_shape_or_prior_of_another_kind_is_another_program():
 
 def test_a_constant_in_the_graph_tells_programs_apart():
     def model(constant: float) -> Any:
-        with pm.Model() as out:
+        with pm.Model() as graph:
             data = pm.Data("d", np.ones(2))
             z = pm.Normal("z", 0, 1, shape=2)
             pm.Potential("p", (constant * data * z).sum())
-        return out
+        return graph
 
     assert same_program(model(2.0), model(2.0))
     assert not same_program(model(2.0), model(3.0))
@@ -204,8 +204,8 @@ def test_samplers_of_pymc_with_groups_of_rows(sampler):
     assert tree["observed_data"]["label"].values.tolist() == [0, 1, 2] * 6
     mean = tree["posterior"]["theta"].mean(("chain", "draw")).values
     np.testing.assert_allclose(mean, clf.model_.family.mean()["theta"], atol=0.04)
-    found = averages(clf.with_posterior(tree), BITS)
-    z = (found.probability - clf.predict_proba(BITS)) / found.mcse
+    means = averages(clf.with_posterior(tree), BITS)
+    z = (means.probability - clf.predict_proba(BITS)) / means.mcse
     assert np.abs(z).max() < 4.5
 
 
@@ -227,13 +227,13 @@ def test_the_chain_and_its_number_of_draws_are_named():
 def dataset(n_chains: int, n_draws: int, nan_from: int | None = None) -> xr.Dataset:
     """Draws of a `GaussianNB`, as a sampler returns them."""
     shapes = {"pi": ("class",), "mu": ("class", "feature"), "sigma2": ("class", "feature")}
-    out = xr.Dataset()
+    draws = xr.Dataset()
     for name, dims in shapes.items():
         value = np.full((n_chains, n_draws, *[2 for _ in dims]), 0.5)
         if nan_from is not None:
             value[-1, nan_from:] = np.nan
-        out[name] = (("chain", "draw", *dims), value)
-    return out
+        draws[name] = (("chain", "draw", *dims), value)
+    return draws
 
 
 STUBS = {

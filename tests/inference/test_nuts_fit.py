@@ -66,8 +66,8 @@ def test_weights_multiply_the_log_likelihood_of_rows(case):
         else:
             joint = joint - np.logaddexp.reduce(joint, axis=1, keepdims=True)
         expected = weight @ joint[np.arange(N), Y]
-        found = value(weighted, model, one)
-        np.testing.assert_allclose(found, expected, rtol=1e-8)
+        log_p = value(weighted, model, one)
+        np.testing.assert_allclose(log_p, expected, rtol=1e-8)
 
 
 # ------------------------------------------------------------------------------- diagnostics
@@ -86,10 +86,10 @@ def chains(shift: float = 0.0, divergences: int = 0, draws: int = 1000) -> Any:
 
 
 def test_sound_chains_are_silent():
-    found = nuts.warn_unless_sound(*chains())
-    assert found.complaints() == []
-    assert found.r_hat < 1.01
-    assert found.ess > 1500
+    diagnosis = nuts.warn_unless_sound(*chains())
+    assert diagnosis.complaints() == []
+    assert diagnosis.r_hat < 1.01
+    assert diagnosis.ess > 1500
 
 
 @pytest.mark.parametrize(
@@ -110,8 +110,8 @@ def test_each_trouble_is_said_with_what_to_try(arguments, said):
 def draws_of(x: Any) -> Any:
     """A posterior of one parameter from its draws (chain, draw)."""
     constant = np.full(np.shape(x), 3.0)
-    own = {"x": (("chain", "draw"), x), "constant": (("chain", "draw"), constant)}
-    return xr.Dataset(own), xr.Dataset()
+    variables = {"x": (("chain", "draw"), x), "constant": (("chain", "draw"), constant)}
+    return xr.Dataset(variables), xr.Dataset()
 
 
 _X = np.random.default_rng(0).normal(size=(4, 1000))
@@ -128,5 +128,5 @@ _X = np.random.default_rng(0).normal(size=(4, 1000))
 )
 def test_chains_that_do_not_move(x):
     with pytest.warns(nuts.SamplingWarning, match="R-hat of .* the chains disagree"):
-        found = nuts.warn_unless_sound(*draws_of(x))
-    assert found.attributes()["verdict"] != "sound"
+        diagnosis = nuts.warn_unless_sound(*draws_of(x))
+    assert diagnosis.attributes()["verdict"] != "sound"

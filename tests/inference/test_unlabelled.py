@@ -85,7 +85,7 @@ def test_scores_are_those_of_refits(make):
     X, y, _ = two_groups(n=30)
     X = np.round(np.abs(X) * 3) if make is bg.PoissonNB else X
     clf = make().fit(X, y, unlabelled="weighted")
-    known, others = y >= 0, y < 0
+    labelled, others = y >= 0, y < 0
     prior = clf.prior_  # of the labelled rows: every refit has it
 
     def fitted(rows, codes, weight=None):
@@ -104,13 +104,13 @@ def test_scores_are_those_of_refits(make):
             )
         return one
 
-    rows = np.flatnonzero(known)
+    rows = np.flatnonzero(labelled)
     want = [
         sum(passed(rows[rows != i], w).predict_log_proba(X[[i]])[0, y[i]] for i in rows)
         for w in WEIGHTS
     ]
-    found = clf.fitted_.training.weighed
-    np.testing.assert_allclose(found.log_scores, want, rtol=1e-10)
+    weighed = clf.fitted_.training.weighed
+    np.testing.assert_allclose(weighed.log_scores, want, rtol=1e-10)
     mass = np.exp(np.array(want) - max(want)) * [3 / 4, 1 / 12, 1 / 12, 1 / 12]
     parts = [passed(rows, w) for w in WEIGHTS]
     mean = np.tensordot(mass / mass.sum(), [one.predict_proba(X) for one in parts], 1)
@@ -138,10 +138,10 @@ def test_weight_1_is_the_fit_to_all_labels_where_classes_do_not_overlap():
 def test_integer_weights_are_repeated_rows_of_those_without_a_label():
     X, y, _ = two_groups()
     twice = np.where(y < 0, 2, 1)
-    found = bg.GaussianNB().fit(X, y, twice, unlabelled="weighted")
+    clf = bg.GaussianNB().fit(X, y, twice, unlabelled="weighted")
     rows = np.repeat(np.arange(len(y)), twice)
     again = bg.GaussianNB().fit(X[rows], y[rows], unlabelled="weighted")
-    np.testing.assert_allclose(found.predict_proba(X), again.predict_proba(X), rtol=1e-9)
+    np.testing.assert_allclose(clf.predict_proba(X), again.predict_proba(X), rtol=1e-9)
 
 
 # ------------------------------------------------------------------------------------ what it says
@@ -217,9 +217,9 @@ def test_clashes_are_refused(make, options, says):
 
 def test_a_pool_takes_labelled_rows_alone():
     X, y, _ = two_groups(n=80, n_labelled=20, gap=1.5)
-    members, known = [bg.GaussianNB(), bg.LinearDiscriminant()], y >= 0
+    members, labelled = [bg.GaussianNB(), bg.LinearDiscriminant()], y >= 0
     ignoring = bg.LogLinearPool(members).fit(X, y, unlabelled="ignore")
-    same_pool = bg.LogLinearPool(members).fit(X[known], y[known])
+    same_pool = bg.LogLinearPool(members).fit(X[labelled], y[labelled])
     np.testing.assert_allclose(ignoring.predict_proba(X), same_pool.predict_proba(X), rtol=1e-9)
     with pytest.raises(ValueError, match="unlabelled must be one of 'ignore', got 'weighted'"):
         bg.LogLinearPool(members).fit(X, y, unlabelled="weighted")

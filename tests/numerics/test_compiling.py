@@ -18,10 +18,10 @@ from bayesgen.numerics.kernels import compiling
 
 def test_no_kernel_takes_over_how_its_caller_rounds():
     """Else what a program of PyTensor compiled first, and numba kept, is what all calls get."""
-    for found in pkgutil.iter_modules(kernels.__path__, f"{kernels.__name__}."):
-        for name, value in vars(importlib.import_module(found.name)).items():
+    for module in pkgutil.iter_modules(kernels.__path__, f"{kernels.__name__}."):
+        for name, value in vars(importlib.import_module(module.name)).items():
             if hasattr(value, "targetoptions"):
-                assert "fastmath" in value.targetoptions, (found.name, name)
+                assert "fastmath" in value.targetoptions, (module.name, name)
 
 
 def test_a_process_without_a_cache_says_so_once(monkeypatch):

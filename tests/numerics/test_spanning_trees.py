@@ -72,8 +72,8 @@ def test_weights_that_span_thousands_of_nats_lose_nothing():
     move = rng.permutation(2 * m)
     expected = 2 * ((m - 1) * heavy + (m - 2) * np.log(m)) + np.logaddexp.reduce(between.ravel())
     for order in (np.arange(2 * m), move):
-        found = log_sum_of_trees(log_w[np.ix_(order, order)])
-        assert found == pytest.approx(expected, rel=1e-15, abs=1e-11)
+        log_sum = log_sum_of_trees(log_w[np.ix_(order, order)])
+        assert log_sum == pytest.approx(expected, rel=1e-15, abs=1e-11)
         p = Elimination(log_w[np.ix_(order, order)]).edge_probabilities()
         assert p.sum() / 2 == pytest.approx(2 * m - 1, rel=1e-12)
     # equal weights everywhere: every edge is in a share 2/V of the trees
@@ -129,8 +129,8 @@ def test_edges_draws_and_the_heaviest_tree_are_those_of_enumeration(n_nodes):
     for edges, share in zip(every, p, strict=True):
         for i, j in edges:
             expected[[i, j], [j, i]] += share
-    found = Elimination(log_w).edge_probabilities()
-    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-14)
+    p_edges = Elimination(log_w).edge_probabilities()
+    np.testing.assert_allclose(p_edges, expected, rtol=1e-12, atol=1e-14)
     assert edges_of(heaviest_tree(log_w)) == every[np.argmax(p)]
     n = 20_000
     drawn = Elimination(log_w).draw(rng, n)
@@ -148,9 +148,9 @@ def test_the_ratio_after_a_change_is_that_of_the_two_sums(n_nodes, spread):
     log_w = symmetric(rng, n_nodes, 3.0)
     change = symmetric(rng, n_nodes, spread, (3,))
     i, j = np.tril_indices(n_nodes, -1)
-    found = Elimination(log_w).log_ratio(i, j, change[:, i, j])
+    log_ratio = Elimination(log_w).log_ratio(i, j, change[:, i, j])
     expected = [determinant(log_w + one) - determinant(log_w) for one in change]
-    assert found == pytest.approx(expected, rel=1e-12, abs=1e-12)
+    assert log_ratio == pytest.approx(expected, rel=1e-12, abs=1e-12)
 
 
 def test_the_ratio_keeps_its_digits_where_both_sums_are_huge():

@@ -132,13 +132,13 @@ def test_log_sum_exp_and_its_infinities():
 
 def test_log_softmax_normalises_and_never_invents_a_uniform():
     a = np.array([[700.0, 0.0, -700.0], [-np.inf, 0.0, 1.0], [-np.inf] * 3, [5e4, 5e4, -5e4]])
-    out = nm.log_softmax(a)
-    assert np.isnan(out[2]).all()
+    log_p = nm.log_softmax(a)
+    assert np.isnan(log_p[2]).all()
     keep = [0, 1, 3]
-    np.testing.assert_allclose(np.exp(out[keep]).sum(axis=1), 1.0, rtol=1e-14)
-    np.testing.assert_allclose(out[keep], special.log_softmax(a[keep], axis=1), atol=1e-12)
-    assert out[1, 0] == -np.inf
-    np.testing.assert_allclose(nm.log_softmax(a[keep] + 123.0), out[keep], atol=1e-11)
+    np.testing.assert_allclose(np.exp(log_p[keep]).sum(axis=1), 1.0, rtol=1e-14)
+    np.testing.assert_allclose(log_p[keep], special.log_softmax(a[keep], axis=1), atol=1e-12)
+    assert log_p[1, 0] == -np.inf
+    np.testing.assert_allclose(nm.log_softmax(a[keep] + 123.0), log_p[keep], atol=1e-11)
     far = nm.log_softmax(np.array([-1e12, -1e12 - 1, -1e12 - 3]))  # a million features
     assert np.exp(far).sum() == pytest.approx(1, abs=1e-15)
 

@@ -12,10 +12,10 @@ from bayesgen.posterior.model import ClassModel, log_weights_without
 def test_weights_without_a_row():
     alpha, count = np.array([0.5, 2.0, 0.0]), np.array([3.0, 5.5, 1.0])
     codes, weight = np.array([0, 1, 2]), np.array([1.0, 2.5, 1.0])
-    found = np.exp(log_weights_without(alpha, count, codes, weight))
-    for own, c, w in zip(found, codes, weight, strict=True):
+    weights = np.exp(log_weights_without(alpha, count, codes, weight))
+    for without, c, w in zip(weights, codes, weight, strict=True):
         left = alpha + count - w * (np.arange(3) == c)
-        np.testing.assert_allclose(own, left / left.sum())
+        np.testing.assert_allclose(without, left / left.sum())
     one = log_weights_without(np.zeros(1), np.ones(1), np.zeros(1, int), np.ones(1))
     np.testing.assert_array_equal(one, [[0.0]])  # nothing else is possible
 

@@ -44,8 +44,8 @@ def log_joint(
     model, stats, X, method="posterior_predictive", class_prior=None, theta=None, **quantity
 ):
     exact = ExactPosterior(model, model, stats)
-    own = exact if theta is None else DrawnPosterior(model, model, stats, theta)
-    return own.log_joint(X, method, class_prior, **quantity)
+    posterior = exact if theta is None else DrawnPosterior(model, model, stats, theta)
+    return posterior.log_joint(X, method, class_prior, **quantity)
 
 
 @dataclass(frozen=True, eq=False)
@@ -304,9 +304,9 @@ class Forgetful(bg.families.GammaPoisson):
 
 def test_a_missing_cell_is_named_as_the_cause():
     clf = bg.GenerativeClassifier(Forgetful()).fit([[1.0], [2], [3], [4]], list("aabb"))
-    for own in (clf, clf.with_posterior(clf.posterior_)):
+    for model in (clf, clf.with_posterior(clf.posterior_)):
         with pytest.raises(ValueError, match=r"row 1.* the row has a missing cell"):
-            own.predict_proba([[1.0], [np.nan]])
+            model.predict_proba([[1.0], [np.nan]])
 
 
 # ------------------------------------------------------------------------- draws from a DataTree

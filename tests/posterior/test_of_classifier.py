@@ -55,12 +55,12 @@ def test_unfitted(name):
 def test_what_is_not_fitted_is_fitted_to_training_rows(name):
     for make in (bg.GaussianNB, lambda: make_pipeline(StandardScaler(), bg.GaussianNB())):
         clf = make()
-        found = AT_TRAINING_ROWS[name](clf)
+        answer = AT_TRAINING_ROWS[name](clf)
         assert not hasattr(clf, "classes_")  # a clone is
-        np.testing.assert_array_equal(found, AT_TRAINING_ROWS[name](make().fit(X, Y)))
+        np.testing.assert_array_equal(answer, AT_TRAINING_ROWS[name](make().fit(X, Y)))
 
 
 def test_decisions_need_probabilities_alone():
     clf = LogisticRegression(max_iter=1000).fit(X, Y)
-    found = bg.decide(clf, X, 1 - np.eye(3))
-    np.testing.assert_array_equal(found["decision"].values, clf.predict(X))
+    table = bg.decide(clf, X, 1 - np.eye(3))
+    np.testing.assert_array_equal(table["decision"].values, clf.predict(X))

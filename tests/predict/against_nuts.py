@@ -21,10 +21,10 @@ def percentile_errors(
         Standard error of that share: of as many independent draws as these are worth.
     """
     nominal = np.array([(1 - prob) / 2, (1 + prob) / 2])
-    found = clf.predict_interval(X, prob=prob, kind="eti", **options)["interval"].values
+    ends = clf.predict_interval(X, prob=prob, kind="eti", **options)["interval"].values
     drawn = clf.with_posterior(tree).predict_posterior(X)["predictions"]["class_probability"].values
-    told = (found > 1e-12) & (found < 1 - 1e-12)
-    below = (drawn[..., None] < found)[:, :, told].astype(np.float64)  # (chain, draw, K)
-    share = np.broadcast_to(nominal, found.shape)[told]
+    told = (ends > 1e-12) & (ends < 1 - 1e-12)
+    below = (drawn[..., None] < ends)[:, :, told].astype(np.float64)  # (chain, draw, K)
+    share = np.broadcast_to(nominal, ends.shape)[told]
     ess = np.minimum(effective_sample_size(np.moveaxis(below, -1, 0)), below[..., 0].size)
     return below.mean(axis=(0, 1)) - share, np.sqrt(share * (1 - share) * (1 / ess + 1 / 2000))

@@ -84,13 +84,13 @@ def test_entropies_are_those_of_beta_draws():
     a, b = 2.0, 3.5
     rho = np.random.default_rng(4).beta(a, b, size=(1, 200_000, 1))
     joint = np.log(np.stack([rho, 1 - rho], axis=-1))
-    found = averages(drawn(joint))
+    means = averages(drawn(joint))
     law = stats.beta(a, b)
     expected = law.expect(lambda p: entr(p) + entr(1 - p))
-    assert found.aleatoric[0] == pytest.approx(expected, abs=5 * found.error[0])
+    assert means.aleatoric[0] == pytest.approx(expected, abs=5 * means.error[0])
     total = entr(a / (a + b)) + entr(b / (a + b))
-    assert found.total[0] == pytest.approx(total, abs=5 * found.error[0])
-    assert found.top[0, 0] == pytest.approx(law.sf(0.5), abs=5 * found.error[0])
+    assert means.total[0] == pytest.approx(total, abs=5 * means.error[0])
+    assert means.top[0, 0] == pytest.approx(law.sf(0.5), abs=5 * means.error[0])
 
 
 def test_the_bias_of_the_entropy_of_a_mean_is_removed():
@@ -112,9 +112,9 @@ def test_bits_of_which_many_are_absent():
     family, row = clf.model_.family, X[:1]
     theta = family.draw(rng, 1500)
     plain = family.log_likelihood(row, theta)[:, 0]
-    found = family.draw_log_density([1], row, 1500)[:, 0]
+    drawn_directly = family.draw_log_density([1], row, 1500)[:, 0]
     for c in range(2):
-        assert stats.ks_2samp(plain[:, c], found[:, c]).pvalue > 1e-4
+        assert stats.ks_2samp(plain[:, c], drawn_directly[:, c]).pvalue > 1e-4
 
 
 def test_probabilities_that_underflow_are_drawn_as_logarithms():
@@ -135,6 +135,6 @@ def test_summaries_do_not_depend_on_the_blocks(monkeypatch):
         for numbers in (1, 450):
             monkeypatch.setattr(draws, "_NUMBERS", numbers)
             parts = iter([(slice(0, 4), joint[:, :, :4]), (slice(4, 11), joint[:, :, 4:])])
-            found = summary(JointDraws(parts, joint.shape, independent=False))
+            in_blocks = summary(JointDraws(parts, joint.shape, independent=False))
             for name, value in vars(whole).items():
-                np.testing.assert_allclose(vars(found)[name], value, rtol=1e-12)
+                np.testing.assert_allclose(vars(in_blocks)[name], value, rtol=1e-12)

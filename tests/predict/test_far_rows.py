@@ -18,13 +18,15 @@ def test_classes_with_one_covariance(n_classes):
     weights = np.linalg.solve(sigma, mu.transpose(0, 2, 1))[:, 0]  # of log-odds, per unit of x0
     top = np.bincount(weights.argmax(axis=1), minlength=n_classes) / 2000
     row = [[FAR, 0.0]]
-    found = clf.predict_uncertainty(row)
+    uncertainty = clf.predict_uncertainty(row)
     mcse = np.sqrt(top * (1 - top) / 2000)
-    assert np.all(np.abs(found["mean"][0] - top) < 5 * mcse + 2 * found["error"].item())
+    assert np.all(np.abs(uncertainty["mean"][0] - top) < 5 * mcse + 2 * uncertainty["error"].item())
     table = clf.predict_interval(row, prob=0.8)
     for c in range(n_classes):
-        rest = np.delete(weights, c, axis=1).max(axis=1)
-        below = np.mean((weights[:, c] - rest)[:, None] * FAR < table["log_odds"][0, c].values, 0)
+        best_other = np.delete(weights, c, axis=1).max(axis=1)
+        below = np.mean(
+            (weights[:, c] - best_other)[:, None] * FAR < table["log_odds"][0, c].values, 0
+        )
         np.testing.assert_allclose(below, [0.1, 0.9], atol=5 * np.sqrt(0.09 / 2000) + 0.01)
 
 
@@ -51,5 +53,5 @@ def test_a_count_far_above_the_mean():
     clf = bg.PoissonNB().fit(X, np.arange(60) % 2)
     drawn = clf.posterior_["posterior"]["rate"].values.reshape(2000, 2, 2)[:, :, 0]
     second = np.mean(drawn[:, 1] > drawn[:, 0])  # has the larger rate, and so the count
-    found = clf.predict_uncertainty([[1e9, 1.0]])["mean"][0, 1].item()
-    assert abs(found - second) < 5 * np.sqrt(second * (1 - second) / 2000)
+    mean = clf.predict_uncertainty([[1e9, 1.0]])["mean"][0, 1].item()
+    assert abs(mean - second) < 5 * np.sqrt(second * (1 - second) / 2000)

@@ -63,12 +63,12 @@ def test_proportions_against_a_grid():
     below = np.interp(summary["interval"][1], rho, np.cumsum(p.mean(axis=0)))
     np.testing.assert_allclose(below, [0.1, 0.9], atol=0.025)
     np.testing.assert_allclose(shift["predictions"]["class_probability"].sum("class"), 1)
-    own = [
+    exact = [
         (p * (f[:, i, 1:] * rho / (f[:, i, :1] * (1 - rho) + f[:, i, 1:] * rho))).sum(axis=1)
         for i in range(5)
     ]
     got = shift["predictions"]["class_probability"].values[:5, 1]
-    np.testing.assert_allclose(got, np.mean(own, axis=1), atol=0.03)
+    np.testing.assert_allclose(got, np.mean(exact, axis=1), atol=0.03)
 
 
 def test_mode_is_that_of_expectation_maximisation_on_probabilities(gaussian):
@@ -129,12 +129,12 @@ def test_given_draws_decide():
     exchanged = bg.GaussianNB().fit(X, np.where(y == "a", "b", "a")).draw_posterior(300, 2)
     new = rng.normal(size=(30, 1))
     clf = bg.GaussianNB().fit(X, y)
-    own, given = (
+    of_fit, of_draws = (
         bg.estimate_class_prior(each, new, draws=300, chains=2)["summary"]["mean"].values
         for each in (clf, clf.with_posterior(exchanged))
     )
-    assert own[0] > 0.9
-    assert given[1] > 0.9
+    assert of_fit[0] > 0.9
+    assert of_draws[1] > 0.9
 
 
 @pytest.mark.parametrize("position", [0, -1])
@@ -145,17 +145,17 @@ def test_every_unlabelled_row_counts(position):
     new = np.full((4, 1), np.nan)
     new[position] = 9.0
     clf = bg.GaussianNB().fit(X, y)
-    found = bg.estimate_class_prior(clf, new, draws=100)["summary"]
-    error = found["sd"].values[1] / np.sqrt(min(found["ess"].values[1], 400))
-    assert abs(found["mean"].values[1] - 2 / 3) < 5 * error
+    summary = bg.estimate_class_prior(clf, new, draws=100)["summary"]
+    error = summary["sd"].values[1] / np.sqrt(min(summary["ess"].values[1], 400))
+    assert abs(summary["mean"].values[1] - 2 / 3) < 5 * error
 
 
 def test_concentrations_by_label(gaussian):
     clf, new = gaussian
     named = {"c": 30.0, "a": 10.0, "b": 20.0}
     for prior in (named, pd.Series(named), xr.DataArray([*named.values()], {"class": [*named]})):
-        found = bg.estimate_class_prior(clf, new[:1], prior, draws=4)
-        assert found.attrs["prior"] == [10, 20, 30]
+        shift = bg.estimate_class_prior(clf, new[:1], prior, draws=4)
+        assert shift.attrs["prior"] == [10, 20, 30]
 
 
 def test_text_sparse_counts_missing_cells_and_one_class():

@@ -9,11 +9,11 @@ from bayesgen.predict.left_out import LeftOut, log_odds, lower_limit, tail_proba
 def test_tail_probability_counts_ties_and_weights():
     reference = np.array([0.0, 1.0, 1.0, 3.0])
     weight = np.array([2.0, 1.0, 0.5, 4.0])
-    found = tail_probability(np.array([-1.0, 0.0, 1.0, 2.0, 3.0, np.nan]), reference, weight)
-    for score, p in zip([-1.0, 0.0, 1.0, 2.0, 3.0], found, strict=False):
+    tails = tail_probability(np.array([-1.0, 0.0, 1.0, 2.0, 3.0, np.nan]), reference, weight)
+    for score, p in zip([-1.0, 0.0, 1.0, 2.0, 3.0], tails, strict=False):
         heavier = sum(w for s, w in zip(reference, weight, strict=True) if s <= score)
         assert p == pytest.approx((1 + heavier) / (1 + 7.5))
-    assert np.isnan(found[-1])
+    assert np.isnan(tails[-1])
 
 
 def test_an_integer_weight_is_so_many_rows():
@@ -41,14 +41,14 @@ def test_the_limit_is_an_order_statistic(n, coverage):
 
 def test_infinite_scores_have_ranks():
     reference = np.array([-np.inf, 0.0, 1.0])
-    found = tail_probability(np.array([-np.inf, 0.5]), reference, np.ones(3))
-    np.testing.assert_allclose(found, [0.5, 0.75])
+    tails = tail_probability(np.array([-np.inf, 0.5]), reference, np.ones(3))
+    np.testing.assert_allclose(tails, [0.5, 0.75])
 
 
 def test_a_class_without_rows():
     scores = LeftOut(*map(np.array, ([0, 0], [1.0, 1.0], [-1.0, -2.0], [[0.0, 1.0]], [[0.0, 1.0]])))
-    found = scores.typical_of_class(np.full((1, 2, 2), -5.0))
-    np.testing.assert_allclose(found, [[1 / 3, 1], [1 / 3, 1]])
+    tails = scores.typical_of_class(np.full((1, 2, 2), -5.0))
+    np.testing.assert_allclose(tails, [[1 / 3, 1], [1 / 3, 1]])
     limits = scores.least_log_odds(0.5, 2, by_class=True)
     np.testing.assert_array_equal(limits, [-2.0, -np.inf])
     np.testing.assert_array_equal(scores.least_log_odds(0.5, 2, by_class=False), [-2, -2])

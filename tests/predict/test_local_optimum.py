@@ -32,7 +32,7 @@ def prior_for_posterior(monkeypatch: pytest.MonkeyPatch) -> None:
         draws = nuts.draw_prior(model, names, 1000, random_state)
         dims = {k: model.named_vars_to_dims.get(k, ()) for k in names}
         variables = {k: (("chain", "draw", *dims[k]), v[None]) for k, v in draws.items()}
-        used = {d for own in dims.values() for d in own}
+        used = {d for of_variable in dims.values() for d in of_variable}
         coords = {k: list(v) for k, v in model.coords.items() if k in used and v is not None}
         stats = xr.Dataset({"diverging": (("chain", "draw"), np.zeros((1, 1000), dtype=bool))})
         return xr.Dataset(variables, coords), stats
@@ -67,15 +67,15 @@ def test_student_t_is_scipys_optimum(method):
         lambda u: -log_p_of_t(u, prior, method == "map"), start, method="Nelder-Mead",
         options={"xatol": 1e-9, "fatol": 1e-12, "maxiter": 20_000, "maxfev": 20_000},
     ).x  # fmt: skip
-    found = clf.estimates(method)
+    theta = clf.estimates(method)
     sigma = np.sqrt(np.exp(2 * best[2:4]) + prior.resolution[0] ** 2 / 12)
-    np.testing.assert_allclose(found["mu"].values[:, 0], best[:2], atol=1e-4)
-    np.testing.assert_allclose(found["sigma"].values[:, 0], sigma, rtol=1e-4)
-    np.testing.assert_allclose(found["nu"].values[0], np.exp(best[4]), rtol=1e-3)
+    np.testing.assert_allclose(theta["mu"].values[:, 0], best[:2], atol=1e-4)
+    np.testing.assert_allclose(theta["sigma"].values[:, 0], sigma, rtol=1e-4)
+    np.testing.assert_allclose(theta["nu"].values[0], np.exp(best[4]), rtol=1e-3)
     count = np.bincount(Y) + (ALPHA - 1 if method == "map" else 0)
-    np.testing.assert_allclose(found["pi"].values, count / count.sum(), rtol=1e-5)
-    log_x = stats.t.logpdf(X, found["nu"].values, found["mu"].values.T, found["sigma"].values.T)
-    expected = log_softmax(log_x + np.log(found["pi"].values), axis=1)
+    np.testing.assert_allclose(theta["pi"].values, count / count.sum(), rtol=1e-5)
+    log_x = stats.t.logpdf(X, theta["nu"].values, theta["mu"].values.T, theta["sigma"].values.T)
+    expected = log_softmax(log_x + np.log(theta["pi"].values), axis=1)
     np.testing.assert_allclose(clf.predict_log_proba(X, method), expected, atol=1e-9)
 
 
@@ -93,10 +93,10 @@ def test_logistic_regression_is_scipys_optimum(method):
         return -float(log_p)
 
     best = minimize(loss, np.zeros(2), tol=1e-12).x
-    found = clf.estimates(method)
-    b, w = np.diff(found["intercept"].values)[0], np.diff(found["coef"].values[:, 0])[0]
+    theta = clf.estimates(method)
+    b, w = np.diff(theta["intercept"].values)[0], np.diff(theta["coef"].values[:, 0])[0]
     np.testing.assert_allclose([b, w], best, rtol=1e-4)
-    np.testing.assert_allclose(found["coef"].values.sum(axis=0), 0, atol=1e-12)
+    np.testing.assert_allclose(theta["coef"].values.sum(axis=0), 0, atol=1e-12)
 
 
 def test_bits_have_the_ratio_of_counts():
@@ -121,8 +121,8 @@ def test_a_loaded_model_needs_the_rows(tmp_path):
     loaded = bg.load(tmp_path / "m.nc")
     with pytest.raises(UndefinedEstimateError, match=r"training=\(X, y\)"):
         loaded.predict_proba(X, "map")
-    found = loaded.estimates("map", training=(X, Y))
-    xr.testing.assert_allclose(found, clf.estimates("map"), rtol=1e-6)
+    theta = loaded.estimates("map", training=(X, Y))
+    xr.testing.assert_allclose(theta, clf.estimates("map"), rtol=1e-6)
     np.testing.assert_allclose(
         loaded.predict_proba(X, "map"), clf.predict_proba(X, "map"), rtol=1e-5
     )

@@ -40,12 +40,12 @@ def test_shortest_interval_of_a_probability_from_draws_of_its_log_odds(centre):
     rng = np.random.default_rng(3)
     draws = centre + 1.5 * rng.standard_normal((2, 400))
     low, high = IntervalRequest(0.8, "hdi").ends_of_log_odds(draws)
-    for k, own in enumerate(np.sort(draws, axis=1)):
+    for k, row in enumerate(np.sort(draws, axis=1)):
         # of the smaller of the two probabilities, which has its digits
-        small = np.exp(-np.logaddexp(0.0, own if centre > 0 else -own))
+        small = np.exp(-np.logaddexp(0.0, row if centre > 0 else -row))
         order = np.argsort(small)
         i, j = sorted(order[list(shortest_by_hand(small[order], 0.8))])
-        assert (low[k], high[k]) == (own[i], own[j])
+        assert (low[k], high[k]) == (row[i], row[j])
 
 
 def test_shortest_interval_is_that_of_arviz():

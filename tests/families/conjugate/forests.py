@@ -56,7 +56,7 @@ def edges_and_roots(forests, shares):
 
 def counts_of(drawn, forests):
     """(F,) how often each forest is among the rows of parents that were drawn."""
-    found = np.zeros(len(forests))
+    frequencies = np.zeros(len(forests))
     for parents in drawn.astype(int):
-        found[forests.index(tuple(parents))] += 1
-    return found
+        frequencies[forests.index(tuple(parents))] += 1
+    return frequencies

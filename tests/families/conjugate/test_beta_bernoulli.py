@@ -65,12 +65,12 @@ def test_rows_leave_in_one_table_where_counts_end_with_them(weight, form):
     family = BetaBernoulli(np.ones((2, 34)), np.ones((2, 34)))
 
     def without(i):
-        rest = np.arange(30) != i
-        stats = family.stats(X[rest], y[rest], 2, weight[rest])
+        others = np.arange(30) != i
+        stats = family.stats(X[others], y[others], 2, weight[others])
         return family.update(stats).log_predictive(X[i : i + 1])[0, y[i]]
 
     expected = [without(i) for i in range(30)]
     posterior = family.update(family.stats(form(X), y, 2, weight))
-    found, left = posterior.log_predictive_without(form(X), y, weight)
+    log_p, left = posterior.log_predictive_without(form(X), y, weight)
     assert (left > 0).all()
-    np.testing.assert_allclose(found[np.arange(30), y], expected, rtol=1e-12)
+    np.testing.assert_allclose(log_p[np.arange(30), y], expected, rtol=1e-12)

@@ -80,8 +80,8 @@ def test_draws_are_forests_in_proportion_and_tables_given_them():
     p = np.exp(log_w - logsumexp(log_w))
     n = 8000
     theta = fitted.draw(np.random.default_rng(3), n)
-    found = counts_of(theta["parents"][:, 0], forests)
-    assert np.all(np.abs(found / n - p) < 5 * np.sqrt(p * (1 - p) / n))
+    counts = counts_of(theta["parents"][:, 0], forests)
+    assert np.all(np.abs(counts / n - p) < 5 * np.sqrt(p * (1 - p) / n))
     # the density of one draw, by SciPy
     one = {name: v[0] for name, v in theta.items()}
     parents, tables = one["parents"][0].astype(int), one["tables"][0]
@@ -112,8 +112,8 @@ def test_a_single_forest_is_the_plug_in_of_that_forest(structure):
         best = max(allowed, key=lambda f: log_evidence(X, levels, [f]) + np.log(RHO) * f.count(-1))
     else:
         best = (-1, 0, -1, 1)
-    found = {tuple(sorted(e)) for e in np.argwhere(prior.edges[0] > 0).tolist()}
-    assert found == {tuple(sorted((u, p))) for u, p in enumerate(best) if p >= 0}
+    pairs = {tuple(sorted(e)) for e in np.argwhere(prior.edges[0] > 0).tolist()}
+    assert pairs == {tuple(sorted((u, p))) for u, p in enumerate(best) if p >= 0}
     expected = log_evidence(X, levels, [best])
     assert prior.log_evidence(stats) == pytest.approx(expected, rel=1e-12)
     x = np.array([[1, 1, 0, 1]])
@@ -124,29 +124,6 @@ def test_a_single_forest_is_the_plug_in_of_that_forest(structure):
     candidate = fitted.log_likelihood(X, theta)[..., 0].sum(axis=1)
     candidate += prior.log_density(theta) - fitted.log_density(theta)
     np.testing.assert_allclose(candidate, expected, rtol=1e-10)
-
-
-def test_what_is_wrong_is_refused():
-    X, y = rows(6, (2, 2)), np.zeros(6, dtype=int)
-    stats = DirichletForest().stats(X, y, 1)
-    cycle = np.ones((2, 2))
-    for family, match in (
-        (DirichletForest(structure="all"), "structure must be"),
-        (DirichletForest(structure="fixed"), "needs edges"),
-        (DirichletForest(structure="fixed", edges=np.triu(cycle)), "symmetric"),
-        (DirichletForest(edges=np.ones((3, 3))), r"edges has shape \(3, 3\): it must be a matrix"),
-        (DirichletForest(edges=[]), r"edges has shape \(0,\): it must be a matrix"),
-        (DirichletForest(edges=np.ones((7, 1, 1))), r"edges has shape \(7, 1, 1\)"),
-        (DirichletForest(levels=np.array([2, 2, 2])), "3 entries for 2 features"),
-        (DirichletForest(strength=-1.0), "strength must be > 0"),
-    ):
-        with pytest.raises(ValueError, match=match):
-            family.resolve(stats)
-    ring = DirichletForest(structure="fixed", edges=np.ones((3, 3)))
-    with pytest.raises(ValueError, match="without cycles"):
-        ring.resolve(DirichletForest().stats(rows(6, (2, 2, 2)), y, 1))
-    with pytest.raises(ValueError, match="not one of the category codes"):
-        DirichletForest(levels=np.array([2, 2])).stats(X + 1, y, 1)
 
 
 @pytest.mark.slow

@@ -102,9 +102,9 @@ def test_the_prior_that_the_evidence_prefers_at_huge_counts():
     X, y = np.array([[1e12, 3e12, 7.0], [2e12, 6e12, 3.0]]), np.zeros(2, dtype=int)
     priors = np.array([[[1e9, 3e9, 1.0]], [[1.0, 1.0, 1.0]]])
     seen = DirichletMultinomial().stats(X, y, 1)
-    found = np.subtract(*[DirichletMultinomial(a).log_evidence(seen) for a in priors])
+    gain = np.subtract(*[DirichletMultinomial(a).log_evidence(seen) for a in priors])
     exact = np.subtract(*[exact_predictive(X.sum(axis=0), a[0]) for a in priors])
-    assert found == pytest.approx(exact, rel=1e-9)
+    assert gain == pytest.approx(exact, rel=1e-9)
 
 
 def test_a_million_words_stay_sparse():
@@ -113,10 +113,10 @@ def test_a_million_words_stay_sparse():
     family, y = DirichletMultinomial(), np.arange(30) % 2
     seen = family.stats(X, y, 2)
     posterior = family.resolve(seen).update(seen)
-    found = posterior.log_predictive(X[:2])
+    log_p = posterior.log_predictive(X[:2])
     for i, c in np.ndindex(2, 2):
         alpha = posterior.alpha[c, X[i].indices]
-        rest = posterior.alpha[c].sum() - alpha.sum()
-        exact = exact_predictive(np.append(X[i].data, 0), np.append(alpha, rest))
-        assert found[i, c] == pytest.approx(exact, rel=1e-9)
+        other_words = posterior.alpha[c].sum() - alpha.sum()
+        exact = exact_predictive(np.append(X[i].data, 0), np.append(alpha, other_words))
+        assert log_p[i, c] == pytest.approx(exact, rel=1e-9)
     assert np.isfinite(posterior.log_evidence(seen))

@@ -22,8 +22,6 @@ def test_the_default_prior_has_the_pooled_mean_of_each_column():
     X[:, 2] = np.nan  # nothing observed: the same
     again = family.resolve(family.stats(X, y, 3))
     np.testing.assert_allclose(again.rate, prior.rate, rtol=1e-13)
-    with pytest.raises(ValueError, match="rate must be > 0"):
-        GammaPoisson(rate=0.0).resolve(family.stats(X, y, 3))
 
 
 def test_map_at_the_edge():
@@ -48,10 +46,10 @@ def test_information_is_the_sum_over_counts():
     mixture = np.tensordot(p, pi, axes=(1, 0))[:, None]
     logs = np.log(np.where(p > 0, p, 1)) - np.log(np.where(mixture > 0, mixture, 1))
     expected = np.einsum("c,xcd->d", pi, p * logs)
-    found = GammaPoisson().information({"rate": rate}, pi)
-    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-14)
+    nats = GammaPoisson().information({"rate": rate}, pi)
+    np.testing.assert_allclose(nats, expected, rtol=1e-9, atol=1e-14)
     more = {"rate": np.vstack([rate, np.full((1, 7), 17.0)])}  # a class of weight 0 is not there
-    np.testing.assert_allclose(GammaPoisson().information(more, np.append(pi, 0)), found)
+    np.testing.assert_allclose(GammaPoisson().information(more, np.append(pi, 0)), nats)
 
 
 def test_information_of_huge_rates_is_that_of_normal_variables():
@@ -63,9 +61,9 @@ def test_information_of_huge_rates_is_that_of_normal_variables():
         return quad(term, -11, distance + 11, epsabs=1e-13, points=[0, distance])[0]
 
     rate = np.array([[1e12, 1e14, 1e12, 1e12], [1e12 + 1e6, 1e14 + 4e7, 2e12, 1e12]])
-    found = GammaPoisson().information({"rate": rate}, np.array([0.5, 0.5]))
+    nats = GammaPoisson().information({"rate": rate}, np.array([0.5, 0.5]))
     expected = [normal(1.0), normal(4.0), np.log(2), 0]
-    np.testing.assert_allclose(found, expected, rtol=2e-6, atol=1e-11)
+    np.testing.assert_allclose(nats, expected, rtol=2e-6, atol=1e-11)
 
 
 def exact_mass(x, shape, rate):

@@ -56,14 +56,14 @@ def test_rows_statistics_and_closed_form_have_one_log_density(name: str) -> None
     start = models[0].initial_point(0)
     for _ in range(2):
         point = {name: v + 0.3 * RNG.normal(size=v.shape) for name, v in start.items()}
-        found = float(by_rows(point))
-        assert float(by_statistics(point)) == pytest.approx(found, rel=1e-9)
+        log_p = float(by_rows(point))
+        assert float(by_statistics(point)) == pytest.approx(log_p, rel=1e-9)
         theta = dict(zip(names, map(np.asarray, theta_of(point)), strict=True))
         rows = clf.prior_.family.log_likelihood(encoded, theta)[np.arange(N), CODES]
         prior = stats.dirichlet.logpdf(theta["pi"], clf.prior_.alpha)
         prior += clf.prior_.family.log_density({k: theta[k] for k in names if k != "pi"})
         expected = rows.sum() + np.log(theta["pi"])[CODES].sum() + prior
-        assert found == pytest.approx(float(expected), rel=1e-9)
+        assert log_p == pytest.approx(float(expected), rel=1e-9)
 
 
 def test_ragged_theta_has_the_jacobian_of_pymc_s_simplex() -> None:

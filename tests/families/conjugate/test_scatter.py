@@ -14,29 +14,32 @@ def exact(X, y, n_classes, weight, shared, shift):
     X = np.asarray(X, dtype=np.longdouble) - shift
     w = np.ones(len(X), dtype=np.longdouble) if weight is None else weight.astype(np.longdouble)
     n, d = np.zeros(n_classes), X.shape[1]
-    mean, out = np.zeros((n_classes, d), np.longdouble), np.zeros((n_classes, d, d), np.longdouble)
+    mean, scatter = (
+        np.zeros((n_classes, d), np.longdouble),
+        np.zeros((n_classes, d, d), np.longdouble),
+    )
     for c in range(n_classes):
-        own = (y == c) & (w > 0)
-        if own.any():
-            n[c] = w[own].sum()
-            mean[c] = (w[own, None] * X[own]).sum(axis=0) / n[c]
-            z = X[own] - mean[c]
-            out[c] = (z * w[own, None]).T @ z
-    return n, mean, out.sum(axis=0, keepdims=True) if shared else out
+        of_class = (y == c) & (w > 0)
+        if of_class.any():
+            n[c] = w[of_class].sum()
+            mean[c] = (w[of_class, None] * X[of_class]).sum(axis=0) / n[c]
+            z = X[of_class] - mean[c]
+            scatter[c] = (z * w[of_class, None]).T @ z
+    return n, mean, scatter.sum(axis=0, keepdims=True) if shared else scatter
 
 
 def check(X, y, n_classes, weight=None, tol=1e-12):
     for shared in (False, True):
-        found = ScatterStats.of_rows(X, y, n_classes, weight, shared=shared)
-        n, mean, expected = exact(X, y, n_classes, weight, shared, found.shift)
-        np.testing.assert_allclose(found.n, n, rtol=1e-14)
+        stats = ScatterStats.of_rows(X, y, n_classes, weight, shared=shared)
+        n, mean, expected = exact(X, y, n_classes, weight, shared, stats.shift)
+        np.testing.assert_allclose(stats.n, n, rtol=1e-14)
         spread = np.sqrt(np.diagonal(expected, axis1=1, axis2=2)).astype(np.float64)
         scale = spread[:, :, None] * spread[:, None, :]
-        error = np.abs(found.scatter - expected)
+        error = np.abs(stats.scatter - expected)
         assert np.all(error <= tol * scale + 1e-300)
         sd = np.sqrt(np.square(spread).sum(axis=0) / n.sum())
-        assert np.all(np.abs(found.mean - mean)[n > 0] <= 1e-12 * (np.abs(mean[n > 0]) + sd))
-        np.testing.assert_array_equal(found.scatter, found.scatter.swapaxes(1, 2))
+        assert np.all(np.abs(stats.mean - mean)[n > 0] <= 1e-12 * (np.abs(mean[n > 0]) + sd))
+        np.testing.assert_array_equal(stats.scatter, stats.scatter.swapaxes(1, 2))
 
 
 @pytest.fixture(params=["one block", "blocks of 7 rows"])

@@ -10,9 +10,9 @@ from bayesgen.inference.nuts import diagnose
 def sound(clf: Any, r_hat: float = 1.01) -> Any:
     """Its draws, of chains that agree and do not diverge."""
     posterior = clf.posterior_["posterior"].to_dataset()
-    found = diagnose(posterior, clf.posterior_["sample_stats"].to_dataset())
-    assert found.divergences == 0
-    assert found.r_hat <= r_hat
+    diagnosis = diagnose(posterior, clf.posterior_["sample_stats"].to_dataset())
+    assert diagnosis.divergences == 0
+    assert diagnosis.r_hat <= r_hat
     return posterior
 
 

@@ -24,10 +24,10 @@ GAPS[2] = np.nan
 
 def test_a_rounded_certainty_is_no_certainty():
     theta = {"theta": np.array([[1.0, 0.0]])}
-    found = HierarchicalBernoulli().log_likelihood(np.array([[0, 1], [1, 0]]), theta)
-    assert np.isfinite(found).all()
-    assert found[0, 0] < -700
-    assert found[1, 0] == pytest.approx(0, abs=1e-12)
+    log_p = HierarchicalBernoulli().log_likelihood(np.array([[0, 1], [1, 0]]), theta)
+    assert np.isfinite(log_p).all()
+    assert log_p[0, 0] < -700
+    assert log_p[1, 0] == pytest.approx(0, abs=1e-12)
 
 
 def resolved(X: Any = BITS, y: Any = Y, n_classes: int = 3, **options: Any) -> Any:
@@ -46,9 +46,9 @@ def test_defaults_turn_with_the_bits():
     repeated = resolved(np.repeat(BITS, w, axis=0), np.repeat(Y, w))
     for name, (_, value) in repeated.arrays().items():
         np.testing.assert_allclose(getattr(weighted, name), value)
-    given = resolved(location=-1.0, scale=2.0)
-    np.testing.assert_array_equal(given.location, -1.0)
-    np.testing.assert_array_equal(given.scale, 2.0)
+    stated = resolved(location=-1.0, scale=2.0)
+    np.testing.assert_array_equal(stated.location, -1.0)
+    np.testing.assert_array_equal(stated.scale, 2.0)
 
 
 def compiled(model: Any, name: str) -> Any:

@@ -50,8 +50,8 @@ def test_mass_is_scipys(exposure, form):
         [scipy_mass(X, THETA["mu"][c], THETA["delta"], w)[:, exposure:].sum(1) for c in range(C)],
         axis=1,
     )
-    found = resolved(exposure).log_likelihood(form(X), THETA)
-    np.testing.assert_allclose(found, expected, rtol=1e-11)
+    log_p = resolved(exposure).log_likelihood(form(X), THETA)
+    np.testing.assert_allclose(log_p, expected, rtol=1e-11)
 
 
 def test_mass_is_mpmaths_from_poisson_to_bursts():
@@ -63,8 +63,8 @@ def test_mass_is_mpmaths_from_poisson_to_bursts():
             exact = mpmath.loggamma(x + k) - mpmath.loggamma(k) - mpmath.loggamma(x + 1)
             exact += x * mpmath.log(d) - (x + k) * mpmath.log1p(d)
             theta = {"mu": np.array([[mu]]), "delta": np.array([delta])}
-            found = family.log_likelihood(np.array([[x]]), theta)[0, 0]
-            assert found == pytest.approx(float(exact), rel=1e-9)
+            log_p = family.log_likelihood(np.array([[x]]), theta)[0, 0]
+            assert log_p == pytest.approx(float(exact), rel=1e-9)
 
 
 def test_simulated_rows_may_have_the_exposures_of_others():
@@ -134,40 +134,6 @@ def test_a_prior_of_the_rates_replaces_the_hierarchy():
         assert {v.name for v in model.free_RVs} == expected | {"pi", "delta"}
 
 
-# -------------------------------------------------------------------------------------- errors
-
-
-@pytest.mark.parametrize(
-    ("cell", "message"),
-    [
-        (0.0, "exposure must be > 0 and finite, got 0 in row 2"),
-        (np.nan, r"exposure is missing \(NaN\) in row 2"),
-        (np.inf, "exposure must be > 0 and finite"),
-    ],
-)
-def test_exposures_must_be_positive_and_known(cell, message):
-    X = rows(True)
-    X[2, 0] = cell
-    with pytest.raises(ValueError, match=message):
-        NegativeBinomial(exposure=FIRST).log_likelihood(X, THETA)
-
-
-@pytest.mark.parametrize(
-    ("exposure", "cell", "message"),
-    [
-        ("words", 1, "exposure='words' is not a column of X"),
-        (4, 1, "exposure=4, but X has 4 columns"),
-        (None, 0.5, r"counts must be whole numbers to be fitted, got 0\.5"),
-        (None, -1, r"Negative values .* row 1, column 'x1'"),
-    ],
-)
-def test_what_makes_no_sense_is_refused(exposure, cell, message):
-    X = rows()
-    X[1, 1] = cell
-    with pytest.raises(ValueError, match=message):
-        bg.NegativeBinomialNB(exposure=exposure).fit(X, Y)
-
-
 # ---------------------------------------------------------------------------------------- NUTS
 
 
@@ -193,8 +159,11 @@ def test_nuts_finds_rates_and_bursts_and_beats_poisson():
     posterior = sound(clf, 1.02)
     held = [inside(posterior[k][..., 1:], value[..., 1:]).ravel() for k, value in truth.items()]
     assert np.concatenate(held).mean() >= 0.9
-    rest = X[test][:, 1:]
+    counts = X[test][:, 1:]
     poisson = bg.PoissonNB().fit(gap[train[60:]][:, 1:], y[train[60:]])
-    own = np.arange(n), y[test]
-    gain = clf.predict_log_proba(X[test])[own] - poisson.predict_log_proba(rest)[own]
+    labels_of_test = np.arange(n), y[test]
+    gain = (
+        clf.predict_log_proba(X[test])[labels_of_test]
+        - poisson.predict_log_proba(counts)[labels_of_test]
+    )
     assert gain.mean() > 2 * gain.std() / np.sqrt(n)

@@ -20,8 +20,8 @@ def test_densities_are_scipys_also_far_out():
     }
     X = rng.normal(size=(6, 2))
     X[0, 1], X[1], X[2, 0], X[3, 0] = NAN, NAN, 1e150, -1e8
-    found = StudentT.examples(3, 2)[0].log_likelihood(X, theta)
-    for s, i, c in np.ndindex(found.shape):
+    log_p = StudentT.examples(3, 2)[0].log_likelihood(X, theta)
+    for s, i, c in np.ndindex(log_p.shape):
         at = theta["nu"][s], theta["mu"][s, c], theta["sigma"][s, c]
         z = (X[i] - at[1]) / at[2]
         with np.errstate(over="ignore"):
@@ -29,7 +29,7 @@ def test_densities_are_scipys_also_far_out():
         far = np.abs(z) > 1e100  # SciPy squares z
         tail = stats.t.logpdf(1e50, at[0]) - (at[0] + 1) * np.log(np.abs(z) / 1e50) - np.log(at[2])
         expected = np.nansum(np.where(far, tail, cells))
-        assert found[s, i, c] == pytest.approx(expected, rel=1e-10, abs=1e-10)
+        assert log_p[s, i, c] == pytest.approx(expected, rel=1e-10, abs=1e-10)
 
 
 def test_defaults_follow_shift_and_scale_and_no_outlier():
@@ -56,15 +56,15 @@ def test_no_scale_is_below_the_rounding():
     X = np.random.default_rng(5).normal(size=(50, 2))
     X[:, 0] = np.round(X[:, 0])
     coords = {"class": ["a", "b"], "feature": ["u", "v"]}
-    for given, least in ((None, 12**-0.5), (lambda n, d: pm.HalfNormal(n, 0.01, dims=d), 0.0)):
-        family = StudentT(sigma=given).with_defaults(X, np.arange(50) % 2, 2)
+    for prior, least in ((None, 12**-0.5), (lambda n, d: pm.HalfNormal(n, 0.01, dims=d), 0.0)):
+        family = StudentT(sigma=prior).with_defaults(X, np.arange(50) % 2, 2)
         np.testing.assert_allclose(family.resolution[0], 1.0)
         assert family.resolution[1] == 0
         model = ClassModel(np.ones(2), family).to_pymc(coords)
         sigma = pm.draw(model["sigma"], 400, random_seed=1, mode=PYTHON)
         assert sigma[..., 0].min() >= least
-        assert (sigma[..., 0].min() > 0.1) == (given is None)
-        if given is None:
+        assert (sigma[..., 0].min() > 0.1) == (prior is None)
+        if prior is None:
             r = np.log(sigma[..., 1] / family.scale[1])
             assert stats.kstest(r.ravel(), "norm").pvalue > 1e-3
 

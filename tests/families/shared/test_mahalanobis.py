@@ -28,11 +28,11 @@ def factors(*shape, units=1.0):
 
 
 def one_by_one(X, mu, factor):
-    out = np.empty((len(X), len(mu)))
+    distances = np.empty((len(X), len(mu)))
     for c, m in enumerate(mu):
         z = solve_triangular(factor[c if len(factor) > 1 else 0], (X - m).T, lower=True)
-        out[:, c] = np.square(z).sum(axis=0)
-    return out
+        distances[:, c] = np.square(z).sum(axis=0)
+    return distances
 
 
 @pytest.mark.parametrize("groups", [1, 4])
@@ -42,8 +42,8 @@ def test_distances_are_those_of_a_solve_for_each_class(n, d, groups, apart, both
     units = np.logspace(-6, 6, d)
     factor, mu = factors(groups, d, d, units=units), RNG.standard_normal((4, d)) * units * apart
     X = RNG.standard_normal((n, d)) * units + mu[RNG.integers(4, size=n)]
-    found = squared_distances(X, mu, inverse_of_lower(factor))
-    np.testing.assert_allclose(found, one_by_one(X, mu, factor), rtol=1e-11)
+    distances = squared_distances(X, mu, inverse_of_lower(factor))
+    np.testing.assert_allclose(distances, one_by_one(X, mu, factor), rtol=1e-11)
 
 
 @pytest.mark.parametrize("groups", [1, 4])
@@ -53,10 +53,12 @@ def test_distances_of_observed_cells_are_those_of_a_solve_for_each_row(d, groups
     factor, mu = factors(groups, d, d, units=units), RNG.standard_normal((4, d)) * units
     scale = factor @ factor.swapaxes(1, 2)
     X = np.where(RNG.random((150, d)) < 0.3, np.nan, RNG.standard_normal((150, d)) * units)
-    found, half_log_det = observed_distances(X, mu, scale)
-    for x, q, half in zip(X, found, half_log_det, strict=True):
+    distances, half_log_det = observed_distances(X, mu, scale)
+    for x, q, half in zip(X, distances, half_log_det, strict=True):
         at = np.flatnonzero(~np.isnan(x))
-        own = np.linalg.cholesky(scale[:, at[:, None], at])
-        np.testing.assert_allclose(q, one_by_one(x[None, at], mu[:, at], own)[0], rtol=1e-12)
-        expected = np.log(np.diagonal(own, axis1=1, axis2=2)).sum(axis=1)
+        observed_factor = np.linalg.cholesky(scale[:, at[:, None], at])
+        np.testing.assert_allclose(
+            q, one_by_one(x[None, at], mu[:, at], observed_factor)[0], rtol=1e-12
+        )
+        expected = np.log(np.diagonal(observed_factor, axis1=1, axis2=2)).sum(axis=1)
         np.testing.assert_allclose(half, expected, rtol=1e-12, atol=1e-12)
