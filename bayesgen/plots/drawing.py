@@ -95,18 +95,6 @@ def intervals(
     ax.plot(value, heights, mark, color=look.color, **look.mark(5.5), **options)
 
 
-def differences(
-    ax: "Axes", names: list[str], value: Array, ends: Array, line: float, xlabel: str
-) -> None:
-    """Draw a number with its interval on each line, beside a vertical line to compare with."""
-    grid(ax, "x")
-    ax.locator_params(axis="x", nbins=4)  # long numbers, in axes that may be narrow
-    ax.axvline(line, color=MUTED, lw=1, zorder=0)
-    intervals(ax, np.arange(len(names)), value, ends, look(0))
-    name_lines(ax, names)
-    ax.set_xlabel(written(xlabel, 48, 2))
-
-
 def class_probabilities(
     ax: "Axes",
     names: Sequence[object],

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from scipy import sparse
-from scipy.special import entr
 
 from bayesgen.encoding.column import Column
 from bayesgen.encoding.schema import COUNTED, TableSchema
@@ -81,8 +80,8 @@ class Feature:
         return replace(self, values=[self.values[i] for i in kept], rows=rows)
 
 
-def _read(clf, X) -> Table:
-    """Return the rows as a table; refuse sequences, and no rows."""
+def _read(clf, X, y) -> tuple[Table, list[Feature], Array | None]:
+    """Return the rows as a table, the columns of the classifier in it, and codes of the labels."""
     if not hasattr(clf, "n_features_in_"):
         raise TypeError(
             f"{type(clf).__name__} reads sequences: there are no columns to draw; "
@@ -91,7 +90,12 @@ def _read(clf, X) -> Table:
     table = Table(X)
     if table.n_rows == 0:
         raise ValueError("X has no rows: there is no range to draw")
-    return table
+    places = places_of_columns(clf, table)
+    features = [
+        _feature(clf.fitted_, j, name, place, table.column(place))
+        for j, (name, place) in enumerate(zip(clf.fitted_.column_names, places, strict=True))
+    ]
+    return table, features, None if y is None else style.label_codes(clf, y, table.n_rows)
 
 
 def places_of_columns(clf: Any, table: Table) -> list[int]:
@@ -102,15 +106,6 @@ def places_of_columns(clf: Any, table: Table) -> list[int]:
             raise ValueError(f"X lacks the columns {', '.join(map(repr, lost))}")
         return [table.names.index(name) for name in names]
     return list(range(len(names)) if schema is None else schema.positions)
-
-
-def _features(clf, table: Table) -> list[Feature]:
-    """Return the columns of the classifier as they are drawn."""
-    places = places_of_columns(clf, table)
-    return [
-        _feature(clf.fitted_, j, name, place, table.column(place))
-        for j, (name, place) in enumerate(zip(clf.fitted_.column_names, places, strict=True))
-    ]
 
 
 def _feature(fitted: Fitted, j: int, name: str, place: int, column: Column) -> Feature:
@@ -235,9 +230,7 @@ def plot_densities(
     style.checked_axes(ax, figsize)
     fitted = fitted_of(clf, "plot_densities")
     fitted.refuse_if_discriminative("plot_densities")
-    table = _read(clf, X)
-    features = _features(clf, table)
-    codes = None if y is None else style.label_codes(clf, y, table.n_rows)
+    table, features, codes = _read(clf, X, y)
     j = style.feature_index(clf, feature)
     one, blocks = features[j], list(fitted.family.blocks())
     for block in blocks:
@@ -444,9 +437,7 @@ def plot_effects(
     style.checked_axes(ax, figsize)
     band = f"{style.percent(IntervalRequest.of(prob).prob)} of p(y | x, θ)"
     refuse_below(1, most=most)
-    table = _read(clf, X)
-    features = _features(clf, table)
-    codes = None if y is None else style.label_codes(clf, y, table.n_rows)
+    table, features, codes = _read(clf, X, y)
     shown = style.chosen(classes, clf.classes_, [len(clf.classes_) - 1])
     held = _held(clf, features, at)
 
@@ -599,15 +590,14 @@ def plot_regions(
         raise ValueError(f"overlay must be 'epistemic' or None, got {overlay!r}")
     for method in boundaries:
         check_method(method)
-    table = _read(clf, X)
-    first, second = features = _features(clf, table)
+    table, features, codes = _read(clf, X, y)
+    first, second = features
     for one in features:
         if one.kind == "nominal":
             raise ValueError(
                 f"plot_regions draws real features, and {one.name!r} has categories: see "
                 "plot_effects"
             )
-    codes = None if y is None else style.label_codes(clf, y, table.n_rows)
     models, has_density = clf.fitted_.models, clf.fitted_.posterior.model.generative
     by_draws = any(model.training.inference != "closed form" for model in models)
     plane = _plane(table, first, second, _COARSE if by_draws else _GRID)
@@ -669,9 +659,7 @@ def _tint(ax: "Axes", clf, plane: Plane) -> None:
 def _overlay(ax: "Axes", clf, plane: Plane) -> None:
     from matplotlib.colors import LinearSegmentedColormap, to_rgb
 
-    draws = clf.predict_posterior(plane.rows, _DRAWS)["predictions"]["class_probability"].values
-    draws = draws.reshape(-1, plane.x.size, len(clf.classes_))
-    value = entr(draws.mean(axis=0)).sum(axis=1) - entr(draws).sum(axis=2).mean(axis=0)
+    value = clf.predict_uncertainty(plane.rows, draws=_DRAWS)["epistemic"].values
     ink = to_rgb(INK)
     shades = LinearSegmentedColormap.from_list("overlay", [(*ink, 0.0), (*ink, 0.45)])
     look: Options = {"cmap": shades, "interpolation": "bilinear", "vmin": 0, "zorder": 0.5}

@@ -54,10 +54,10 @@ def plot_comparison(
     data = getattr(table, "table", table)
     variables = list(map(str, getattr(data, "data_vars", ())))
     if "elpd_diff" in variables:
-        names, gap, se, notes = _models(data)
+        lines = _models(data)
         xlabel = "leave-one-out log probability of the labels, less that of the best (nats)"
     elif "log_loss_diff_wins" in variables:
-        names, gap, se, notes = _predictives(data)
+        lines = _predictives(data)
         best = ", or of the best model" * ("model" in data.dims)
         xlabel = f"log loss less that of the posterior predictive{best} (nats per row)"
     else:
@@ -67,44 +67,49 @@ def plot_comparison(
             + type(table).__name__
             + f" of {', '.join(variables)}" * bool(variables)
         )
-    n = style.fitting(len(names), 0.3)
-    shown, error = np.where(np.isfinite(gap), gap, np.nan)[:n], np.nan_to_num(se)[:n]
+    n_lines, n = len(lines), style.fitting(len(lines), 0.3)
+    names, gap, se, notes = zip(*lines[:n], strict=True)
+    shown, error = np.where(np.isfinite(gap), gap, np.nan), np.nan_to_num(se)
     width = 6.0 + 0.08 * max(0, min(46, max(map(len, names))) - 18) * any(notes)
     with style.canvas(ax, figsize, (width, min(style.TALLEST, 1.0 + 0.42 * n))) as ax:
         ends = np.stack([shown - error, shown + error], axis=1)
-        drawing.differences(ax, names[:n], shown, ends, 0.0, xlabel)
-        if any(notes):
-            drawing.name_lines(ax, names[:n], 46)
+        drawing.grid(ax, "x")
+        ax.locator_params(axis="x", nbins=4)  # long numbers, in axes that may be narrow
+        ax.axvline(0, color=MUTED, lw=1, zorder=0)
+        drawing.intervals(ax, np.arange(n), shown, ends, style.look(0))
+        drawing.name_lines(ax, names, 46 if any(notes) else 32)
+        ax.set_xlabel(style.written(xlabel, 48, 2))
         side = ax.get_yaxis_transform()  # places across as shares of the axes
-        for i, note in enumerate(notes[:n]):
+        for i, note in enumerate(notes):
             if word := {np.inf: "∞ ", -np.inf: "−∞ "}.get(gap[i]):
                 ax.text(1, i, word, transform=side, ha="right", va="center")
             ax.text(1.02, i, note, transform=side, va="center", color=MUTED, size=8.5)
         first = "first" if any(notes) else "best"
-        cut = f"the {first} {n} of {len(names)}; " if n < len(names) else ""
+        cut = f"the {first} {n} of {n_lines}; " if n < n_lines else ""
         drawing.title(ax, f"{cut}{data.attrs['rows']} rows; bars: one standard error")
     return ax
 
 
-def _models(table: "xr.Dataset") -> tuple[list[str], Array, Array, list[str]]:
-    """Return names, differences and errors of `compare_models`; of two models one difference."""
-    names = [str(name) for name in table["model"].values]
-    first = 0
+Line = tuple[str, float, float, str]  # name, difference, its standard error, and a note
+
+
+def _models(table: "xr.Dataset") -> list[Line]:
+    """Return differences of `compare_models`; of two models one."""
+    names, gaps, errors = (table[k].values.tolist() for k in ("model", "elpd_diff", "dse"))
     if len(names) == 2:
-        names, first = [f"{names[1]} less {names[0]}"], 1
-    gap, se = table["elpd_diff"].values[first:], table["dse"].values[first:]
-    return names, gap, se, [""] * len(names)
+        return [(f"{names[1]} less {names[0]}", gaps[1], errors[1], "")]
+    return [(str(name), gap, se, "") for name, gap, se in zip(names, gaps, errors, strict=True)]
 
 
-def _predictives(table: "xr.Dataset") -> tuple[list[str], Array, Array, list[str]]:
-    """Return names, differences, errors and shares of wins of `compare_predictives`, by line.
+def _predictives(table: "xr.Dataset") -> list[Line]:
+    """Return differences of `compare_predictives`, with the shares of wins.
 
     Of several models those of their posterior predictives to the best come first. An estimate that
     does not exist has no line.
     """
     several = "model" in table.dims
     models = table["model"].values.tolist() if several else [None]
-    lines: list[tuple[str, float, float, str]] = []
+    lines: list[Line] = []
 
     def add(name: str, winner: str, row: "xr.Dataset", key: str) -> None:
         gap, se, wins = (float(row[f"{key}{end}"]) for end in ("", "_se", "_wins"))
@@ -125,8 +130,7 @@ def _predictives(table: "xr.Dataset") -> tuple[list[str], Array, Array, list[str
             add(name, "the plug-in", one.sel(predictive=method), "log_loss_diff")
     if not lines:
         raise ValueError("the table has no difference to draw: no plug-in estimate exists")
-    names, gaps, errors, notes = zip(*lines, strict=True)
-    return list(names), np.array(gaps), np.array(errors), list(notes)
+    return lines
 
 
 def plot_validation(
