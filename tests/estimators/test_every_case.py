@@ -79,20 +79,6 @@ def test_one_class_is_certain(case):
     assert np.isfinite(clf.log_evidence_)
 
 
-@pytest.mark.filterwarnings("ignore::bayesgen.UnknownCategoryWarning")
-@every_case
-def test_a_class_without_rows_keeps_its_prior(case):
-    X, codes, y = sample(case)
-    rows = np.flatnonzero(codes < 2)
-    clf = case.make().partial_fit(take(X, rows), y[rows], classes=LABELS)
-    assert clf.classes_.tolist() == LABELS.tolist()
-    assert np.isfinite(clf.predict_joint_log_proba(X)).all()
-    weight = np.broadcast_to(clf.class_alpha, 3) + np.bincount(codes[rows], minlength=3)
-    np.testing.assert_allclose(clf.model_.alpha, weight)
-    with pytest.raises(UndefinedEstimateError, match="'cedar'"):
-        clf.predict(X, method="mle")
-
-
 @every_case
 @pytest.mark.parametrize("source", ["predictive", "draw"])
 def test_simulated_rows_are_rows_of_the_classifier(case, source):

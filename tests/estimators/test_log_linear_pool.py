@@ -89,7 +89,7 @@ def test_many_rows_give_exponents_from_some(flowers):
     assert not hasattr(member, "fitted_")  # its clone is
 
 
-def test_prediction_sets(iris, tmp_path):
+def test_prediction_sets(iris):
     """They hold the label of rows that the pool has not seen as often as they say."""
     X, y = iris
     train = np.arange(len(y)) % 2 == 0
@@ -100,9 +100,6 @@ def test_prediction_sets(iris, tmp_path):
     p = pool.predict_proba(X[~train])
     limit = sets["limit"].values[0]
     np.testing.assert_array_equal(sets["included"].values, p >= limit * (1 - 1e-12))
-    pool.save(tmp_path / "pool.nc")
-    again = bg.load(tmp_path / "pool.nc").predict_set(X[~train], coverage=0.9)
-    xr.testing.assert_identical(again, sets)
     by_rows = pool.predict_set(X[~train], coverage=0.9, training=(X[train], y[train]))
     xr.testing.assert_identical(by_rows, sets)
 

@@ -7,10 +7,7 @@ peer without one, ``method="posterior_mean"`` for a peer that plugs estimates in
 import numpy as np
 import pytest
 from scipy.special import gammaln
-from sklearn.datasets import load_wine
 from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer, TfidfVectorizer
-from sklearn.metrics import get_scorer
-from sklearn.model_selection import cross_val_predict, learning_curve
 from sklearn.naive_bayes import BernoulliNB, MultinomialNB
 
 import bayesgen as bg
@@ -72,24 +69,6 @@ def test_plug_ins_of_vectorised_texts(vectorizer):
         expected = theirs().fit(rows, KIND).predict_proba(new)
         p = clf.predict_proba(new, method="posterior_mean")
         np.testing.assert_allclose(p, expected, rtol=1e-5 if rows.dtype.itemsize < 8 else 1e-9)
-
-
-# ------------------------------------------------- what takes a classifier as an argument
-
-
-def test_log_probabilities_of_folds_learning_curve_and_scorers():
-    rows, labels = load_wine(return_X_y=True)
-    log_p = cross_val_predict(bg.MixedNB(), rows, labels, cv=3, method="predict_log_proba")
-    assert np.isfinite(log_p).all()
-    for scoring in ("neg_log_loss", "roc_auc_ovr", "d2_brier_score", "top_k_accuracy"):
-        _, _, test = learning_curve(
-            bg.LinearDiscriminant(), rows, labels, cv=3, scoring=scoring, shuffle=True,
-            train_sizes=[30, 100], random_state=0, error_score="raise",
-        )  # fmt: skip
-        assert test.mean(axis=1)[1] >= test.mean(axis=1)[0] - 0.05
-    two = labels < 2
-    clf = bg.GaussianNB().fit(rows[two], labels[two] > 0)
-    assert get_scorer("roc_auc")(clf, rows[two], labels[two] > 0) > 0.95
 
 
 # ------------------------------------------------------------------- other packages
