@@ -70,8 +70,6 @@ def stated_priors() -> Iterator[None]:
 @pytest.fixture
 def few_exponents(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pools draw their exponents a few times: for tests that hold whatever these are."""
-    from bayesgen.inference import exponents
+    from tests.drawn import draw_few_exponents
 
-    for name, value in {"DRAWS": 20, "_WARM_UP": 32, "_LONGEST_RUN": 1}.items():
-        monkeypatch.setattr(exponents, name, value)
-    monkeypatch.setattr(exponents, "LARGEST_R_HAT", float("inf"))
+    draw_few_exponents(monkeypatch)

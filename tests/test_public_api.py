@@ -6,11 +6,8 @@ A change is entered on purpose: ``tools/public_api.py --update``, and the diff i
 import runpy
 from pathlib import Path
 
-import numpy as np
-import pytest
-
-import bayesgen as bg
 from bayesgen.families import registry
+from tests.estimators.cases import every_case, fitted
 
 ROOT = Path(__file__).parents[1]
 PRESENT = runpy.run_path(str(ROOT / "tools" / "public_api.py"))["public_api"]
@@ -25,33 +22,18 @@ def test_names_and_parameters_are_those_that_were_entered():
     assert set(KNOWN) - present == set()
 
 
-BITS = np.array([[1, 0], [1, 1], [0, 1], [0, 0]])
-REALS = BITS + np.array([0.5, 0.25])
 OF_SCIKIT_LEARN = {"n_features_in_", "feature_names_in_", "coef_", "intercept_", "theta_", "var_"}
 OF_SCIKIT_LEARN |= {"covariance_", "means_", "feature_log_prob_"}
 
 
-@pytest.mark.parametrize(
-    ("name", "X"),
-    [
-        ("BernoulliNB", BITS),
-        ("CategoricalNB", BITS),
-        ("GaussianNB", REALS),
-        ("GenerativeClassifier", REALS),
-        ("LinearDiscriminant", REALS),
-        ("MarkovNB", ["ab", "ba", "bc", "cb"]),
-        ("MixedNB", BITS),
-        ("MultinomialNB", BITS + 1),
-        ("PoissonNB", BITS),
-        ("QuadraticDiscriminant", REALS),
-    ],
-)
-def test_a_fitted_classifier_has_the_documented_attributes_or_says_why_not(name, X):
-    clf = getattr(bg, name)().fit(X, ["a", "a", "b", "b"])
+@every_case
+def test_a_fitted_classifier_has_the_documented_attributes_or_says_why_not(case):
+    clf, *_ = fitted(case)
+    names = f"bayesgen.{type(clf).__name__}", "bayesgen.GenerativeClassifier"
     absent = {}
     for line in KNOWN:
         owner, _, attribute = line.partition(" has ")
-        if owner in (f"bayesgen.{name}", "bayesgen.GenerativeClassifier") and attribute:
+        if owner in names and attribute:
             try:
                 getattr(clf, attribute)
             except AttributeError as error:

@@ -13,8 +13,8 @@ from sklearn.base import clone
 from sklearn.utils import _safe_indexing as take
 
 import bayesgen as bg
-from bayesgen.inference import exponents
 from bayesgen.posterior.joint_draws import weights_of_draws
+from tests.drawn import draw_few_exponents
 
 PENGUINS, SPECIES = (table[::8].reset_index(drop=True) for table in bg.datasets.load_penguins())
 NUMBERS = PENGUINS.select_dtypes("number").fillna(0).to_numpy()
@@ -45,9 +45,7 @@ KINDS = {  # classifier, rows, labels, options of fit
 @pytest.fixture(scope="module", autouse=True)
 def few_draws_of_exponents():
     with pytest.MonkeyPatch.context() as patch:
-        for name, value in {"DRAWS": 20, "_WARM_UP": 32, "_LONGEST_RUN": 1}.items():
-            patch.setattr(exponents, name, value)
-        patch.setattr(exponents, "LARGEST_R_HAT", np.inf)
+        draw_few_exponents(patch)
         yield
 
 
