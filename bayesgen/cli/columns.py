@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from bayesgen.cli.console import Advice
     from bayesgen.cli.files import Table
+    from bayesgen.predict.costs import Costs
 
 
 class FileColumns(NamedTuple):
@@ -304,21 +305,22 @@ def fold(label: str) -> str:
     return " ".join(label.split()).casefold()
 
 
-def costs(options: list[str] | None, classes: Array) -> dict[Any, dict[Any, float]] | None:
-    """Return {class: {decision: cost}} of ``--cost``, as `decide` takes them."""
-    if not options:
+def costs(options: list[str] | None, reject: float | None, classes: Array) -> "Costs | None":
+    """Return what decisions cost by ``--cost`` and ``--reject``; None if neither is given."""
+    from bayesgen.predict.costs import read_costs
+
+    if not options and reject is None:
         return None
-    by_text = {str(label): label for label in classes.tolist()}
-    table = {c: {d: 1.0 for d in by_text.values() if d != c} for c in by_text.values()}
-    for text in options:
+    names, values = [*map(str, classes.tolist())], 1.0 - np.eye(len(classes))
+    for text in options or ():
         labels, _, number = text.rpartition("=")
-        pairs = [(c, d) for c in by_text for d in by_text if f"{c},{d}" == labels]
+        pairs = [(c, d) for c, d in np.ndindex(values.shape) if f"{names[c]},{names[d]}" == labels]
         cost = parse_number(number)
         if len(pairs) != 1 or cost is None:
             raise UserError(
                 f"--cost {text} is not TRUE,DECISION=NUMBER with two of the labels "
-                f"{listed(list(by_text), 10)}"
+                f"{listed(names, 10)}"
             )
-        label, decision = pairs[0]
-        table[by_text[label]][by_text[decision]] = cost
-    return table
+        values[pairs[0]] = cost
+    with blamed_on("--cost"):
+        return read_costs(values, classes, reject)

@@ -99,7 +99,6 @@ def predict(
     import pandas as pd
 
     from bayesgen.cli import columns, files
-    from bayesgen.predict.costs import read_costs
 
     file_format(output)
     files.check_output(output, model, new)
@@ -107,10 +106,8 @@ def predict(
     clf = files.load_model(model)
     kept = list(dict.fromkeys(columns.find(name, table) for name in keep or []))
     selection = columns.columns_of(clf, table, text, kept)
-    costs, labels = None, {_LABEL: clf.classes_}
-    if price or reject is not None:
-        with blamed_on("--cost"):
-            costs = read_costs(columns.costs(price, clf.classes_), clf.classes_, reject)
+    costs, labels = columns.costs(price, reject, clf.classes_), {_LABEL: clf.classes_}
+    if costs is not None:
         mixed = costs.decisions.dtype == object  # numbers and "reject"
         labels[_DECISION] = costs.decisions.astype(str) if mixed else costs.decisions
     names = [*kept, *labels, *(f"p_{label}" for label in clf.classes_.tolist())]

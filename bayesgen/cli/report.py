@@ -62,7 +62,6 @@ def report(
     import pandas as pd
 
     from bayesgen.cli import columns, files
-    from bayesgen.predict.costs import read_costs
     from bayesgen.reporting.report import check_report
     from bayesgen.reporting.report import report as make
 
@@ -75,10 +74,7 @@ def report(
     clf = files.load_model(model)
     rows = columns.labelled_rows(clf, table, target, text)
     options: dict[str, Any] = {"title": title, "max_rows": max_rows}
-    with blamed_on("--cost"):
-        options["cost"] = columns.costs(price, clf.classes_)
-        costs = read_costs(options["cost"], clf.classes_, reject)
-    if reject is not None:
+    if (costs := columns.costs(price, reject, clf.classes_)) is not None:
         options["cost"] = pd.DataFrame(costs.values, clf.classes_, costs.decisions)
     with blamed_on(errors=(ImportError,)):
         with blamed_on(held_out, rows=rows.numbers):

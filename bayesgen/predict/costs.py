@@ -133,7 +133,9 @@ def _largest_typicality(clf, X, least) -> Array:
     return largest
 
 
-class _Costs(NamedTuple):
+class Costs(NamedTuple):
+    """What each decision costs, by the true class."""
+
     values: Array  # (class, decision)
     decisions: Array  # (decision,) labels
 
@@ -144,7 +146,7 @@ class _Costs(NamedTuple):
         return cost
 
 
-def read_costs(cost, classes: Array, reject: float | None = None) -> _Costs:
+def read_costs(cost, classes: Array, reject: float | None = None) -> Costs:
     """Costs in the order of `classes`, checked; arguments as in `decide`."""
     import pandas as pd
 
@@ -184,7 +186,7 @@ def read_costs(cost, classes: Array, reject: float | None = None) -> _Costs:
             f">= 0, got {values[c, a]:g}; for gains, subtract each from the largest: the "
             "decisions stay the same"
         )
-    return _Costs(values, decisions)
+    return Costs(values, decisions)
 
 
 def _of_mapping(cost: Mapping[Any, Any], labels: list[Any]) -> "pd.DataFrame":
