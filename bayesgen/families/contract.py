@@ -431,21 +431,15 @@ class ConjugateFamily(Family):
         """Return (N, C) log p(x_i | theta = E[theta | D])."""
         return self.log_likelihood(X, self.mean())
 
-    def reweighted(
-        self, X: Matrix, y: Array, n_classes: int, weight: Array, new_weight: Array
-    ) -> Self:
-        """Return the posterior of rows with new weights, from the prior of the fit.
-
-        Structures that rows of the old weights have chosen stay.
-        """
-        return self.update(self.stats(X, y, n_classes, new_weight))
-
     def refits(
         self, X: Matrix, y: Array, n_classes: int, weight: Array, new_weights: Iterable[Array]
     ) -> Iterator[Self]:
-        """Yield `reweighted` posteriors, one for each set of new weights."""
+        """Yield the posterior of the rows with each of the new weights, from the prior of the fit.
+
+        Structures that rows of the old weights have chosen stay.
+        """
         for new in new_weights:
-            yield self.reweighted(X, y, n_classes, weight, new)
+            yield self.update(self.stats(X, y, n_classes, new))
 
     def simulate_predictive(self, rng: np.random.Generator, y: Array):
         """Return (N, D) rows of the posterior predictive: a fresh theta for every row."""

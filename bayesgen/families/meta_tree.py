@@ -415,18 +415,6 @@ class MetaTree(ConjugateFamily):
                     count=np.ascontiguousarray(count[..., s]),
                 )
 
-    def reweighted(
-        self,
-        X: Matrix,
-        y: Array,
-        n_classes: int,
-        weight: Array,
-        new_weight: Array,
-        groups: Array | None = None,
-    ) -> Self:
-        """Return the same trees with counts of new weights, in each half of the rows."""
-        return next(self.refits(X, y, n_classes, weight, [new_weight], groups))
-
     # -- what there is not -------------------------------------------------------------------
 
     def _refuse(self, what: str) -> NoPosteriorError:

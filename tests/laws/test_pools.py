@@ -213,7 +213,7 @@ def test_a_fit_of_the_same_weights_is_the_same_fit(estimator):
     options = {} if estimator is bg.MetaTreeForest else {"prior": "default"}
     clf = estimator(**options).fit(NUMBERS, SPECIES, sample_weight=weight)
     posterior, codes = clf.fitted_.posterior, clf.fitted_.codes_of(SPECIES)
-    again = posterior.prior.family.reweighted(NUMBERS, codes, 3, weight, weight)
+    again = next(posterior.prior.family.refits(NUMBERS, codes, 3, weight, [weight]))
     expected = posterior.model.family.log_predictive(NUMBERS)
     np.testing.assert_allclose(again.log_predictive(NUMBERS), expected, rtol=1e-9)
 

@@ -178,6 +178,14 @@ def log_evidences(pairs: Array, strength: float, levels: Array) -> tuple[Array, 
 #           \frac{Z\{w(D + t x)\}}{Z\{w(D)\}}.
 
 
+def log_gamma_growth(a: Array, t: Array) -> Array:
+    """Return `log_gamma_difference`, for t = 1 and -1 by one logarithm."""
+    if (np.abs(t) != 1).any():
+        return special.log_gamma_difference(a, t)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(t * np.log(a + np.minimum(t, 0)))
+
+
 class Growth(NamedTuple):
     """What n rows with weights of their own add to log evidences of columns and to log weights.
 
@@ -726,7 +734,7 @@ class DirichletForest(ConjugateFamily):
         single = single + (self.strength[c] / levels)[:, None]
         both = both + (self.strength[c] / (levels[i] * levels[j]))[:, None, None]
         total, single, both = (
-            special.log_gamma_difference(a, t.reshape(-1, *(1,) * axes))
+            log_gamma_growth(a, t.reshape(-1, *(1,) * axes))
             for a, axes in ((self.totals[c], 2), (single, 2), (both, 3))
         )
         single = single - total
