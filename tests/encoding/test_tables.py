@@ -111,14 +111,16 @@ def test_no_data_frame_library_is_imported():
 def test_wide_tables():
     """Many columns: what is done for each of them must not look at all the others."""
     names = [f"c{j}" for j in range(10_000)]
-    X = np.zeros((2, len(names)))
     with pytest.raises(ValueError, match=r"no column 'c'; did you mean 'c9'"):
-        Table(pd.DataFrame(X, columns=names)) and find_column("c", places_of(tuple(names)), 0, "x")
+        find_column("c", places_of(tuple(names)), 0, "x")
     with pytest.raises(ValueError, match="more than one column 'c9'"):
         feature_names(pa.table([[1]] * 10_001, names=[*names, "c9"]))
     columns = {"drop": names[1::2], "gaussian": names[::2]}
-    assert len(TableSchema.learn(pl.DataFrame(X, names), columns).kinds) == 5_000
-    numbers = np.arange(6000).reshape(2, 3000)
-    for dtype in (np.float32, np.uint8, bool):
-        frame = pd.DataFrame(numbers.astype(dtype), columns=names[:3000])
-        assert (TableSchema.learn(frame).encode(frame) == frame.to_numpy()).all()
+    X = pl.DataFrame(np.zeros((2, 10_000)), names)
+    assert len(TableSchema.learn(X, columns).kinds) == 5_000
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.uint8, bool])
+def test_frames_of_narrow_numbers(dtype):
+    frame = pd.DataFrame(np.arange(600).reshape(2, 300).astype(dtype)).add_prefix("c")
+    assert (TableSchema.learn(frame).encode(frame) == frame.to_numpy()).all()

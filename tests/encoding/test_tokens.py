@@ -164,14 +164,18 @@ def test_errors_say_what_and_where(X, error, message):
         Tokenizer()(X)
 
 
-def test_tokens_argument():
-    with pytest.raises(ValueError, match="tokens must be one of 'char', 'word'"):
-        Tokenizer("x")
-    for bad in (str.upper, len):
-        with pytest.raises(TypeError, match="document 0: the callable tokens= must return a list"):
-            Tokenizer(bad)(["a b"])
-    with pytest.raises(TypeError, match="document 0, position 0: tokens must be hashable"):
-        Tokenizer(lambda text: [[text]])(["a b"])
+@pytest.mark.parametrize(
+    ("tokens", "error", "message"),
+    [
+        ("x", ValueError, "tokens must be one of 'char', 'word'"),
+        (str.upper, TypeError, "document 0: the callable tokens= must return a list"),
+        (len, TypeError, "document 0: the callable tokens= must return a list"),
+        (lambda text: [[text]], TypeError, "document 0, position 0: tokens must be hashable"),
+    ],
+)
+def test_tokens_argument(tokens, error, message):
+    with pytest.raises(error, match=message):
+        Tokenizer(tokens)(["a b"])
 
 
 # ----------------------------------------------------------------------------------- vocabulary

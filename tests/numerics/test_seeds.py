@@ -8,20 +8,15 @@ from bayesgen.numerics.seeds import generator, integer
 
 X = np.random.default_rng(0).normal(size=(24, 2))
 y = np.arange(24) % 3
+NB = bg.GaussianNB().fit(X, y)
 CALLS = {
     "LogLinearPool": lambda seed: bg.LogLinearPool(random_state=seed).fit(X, y),
     "MetaTreeForest": lambda seed: bg.MetaTreeForest(n_trees=2, random_state=seed).fit(X, y),
     "nuts": lambda seed: bg.StudentTNB(draws=5, tune=5).fit(X, y, random_state=seed),
-    "predict_interval": lambda seed: (
-        bg.GaussianNB().fit(X, y).predict_interval(X, random_state=seed)
-    ),
-    "predict_uncertainty": lambda seed: (
-        bg.GaussianNB().fit(X, y).predict_uncertainty(X, random_state=seed)
-    ),
-    "predict_posterior": lambda seed: (
-        bg.GaussianNB().fit(X, y).predict_posterior(X, 3, random_state=seed)
-    ),
-    "simulate": lambda seed: bg.GaussianNB().fit(X, y).simulate(3, random_state=seed),
+    "predict_interval": lambda seed: NB.predict_interval(X, random_state=seed),
+    "predict_uncertainty": lambda seed: NB.predict_uncertainty(X, random_state=seed),
+    "predict_posterior": lambda seed: NB.predict_posterior(X, 3, random_state=seed),
+    "simulate": lambda seed: NB.simulate(3, random_state=seed),
 }
 
 

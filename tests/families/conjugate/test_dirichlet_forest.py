@@ -4,22 +4,73 @@ import itertools
 
 import numpy as np
 import pytest
-from scipy.special import logsumexp
+from scipy.special import gammaln, logsumexp
 from scipy.stats import dirichlet
 
 from bayesgen.families.conjugate import dirichlet_forest
-from bayesgen.families.conjugate.dirichlet_forest import DirichletForest
-from tests.families.conjugate.forests import (
-    A,
-    counts_of,
-    edges_and_roots,
-    log_table,
-    rooted_forests,
-    rows,
+from bayesgen.families.conjugate.dirichlet_forest import (
+    START,
+    DirichletForest,
+    lattice_value,
+    search_lattice,
 )
 from tests.graphs import PYTHON, pm
 
-RHO = 0.8
+A, RHO = 3.7, 0.8  # pseudo-counts of a table; odds of a root
+
+
+def rows(n, levels, seed=0):
+    """Codes (n, D), of which the second depends on the first."""
+    rng = np.random.default_rng(seed)
+    X = rng.integers(np.array(levels), size=(n, len(levels)))
+    X[:, 1] = np.where(rng.random(n) < 0.7, X[:, 0] % levels[1], X[:, 1])
+    return X
+
+
+def log_table(X, columns, levels):
+    """Log evidence of the joint table of some columns, Dirichlet(A/cells)."""
+    counts = np.zeros([levels[j] for j in columns])
+    for row in X:
+        counts[tuple(row[list(columns)])] += 1
+    a = A / counts.size
+    return gammaln(A) - gammaln(A + len(X)) + (gammaln(a + counts) - gammaln(a)).sum()
+
+
+def rooted_forests(n):
+    """Parents (-1: root) of every rooted forest of n columns: (n + 1)^(n - 1) of them."""
+    for parents in itertools.product(range(-1, n), repeat=n):
+        if all(_leads_up(parents, u) for u in range(n)):
+            yield parents
+
+
+def _leads_up(parents, u):
+    for _ in range(len(parents)):
+        u = parents[u]
+        if u == -1:
+            return True
+    return False
+
+
+def edges_and_roots(forests, shares):
+    """(D, D) probabilities of edges and (D,) of roots, from those of the forests."""
+    d = len(forests[0])
+    edges, roots = np.zeros((d, d)), np.zeros(d)
+    for forest, share in zip(forests, shares, strict=True):
+        for u, parent in enumerate(forest):
+            if parent < 0:
+                roots[u] += share
+            else:
+                edges[u, parent] += share
+                edges[parent, u] += share
+    return edges, roots
+
+
+def counts_of(drawn, forests):
+    """(F,) how often each forest is among the rows of parents that were drawn."""
+    frequencies = np.zeros(len(forests))
+    for parents in drawn.astype(int):
+        frequencies[forests.index(tuple(parents))] += 1
+    return frequencies
 
 
 def log_evidence(X, levels, forests):
@@ -160,3 +211,19 @@ def test_given_forests_in_pymc_have_the_likelihood_of_their_tables():
     logp = model.compile_logp(vars=model.free_RVs, jacobian=False, mode=PYTHON)
     point = model.initial_point()
     assert np.isfinite(logp(point))
+
+
+@pytest.mark.parametrize("peak", [(6, 0), (-4, -5), (18, 5), (3, -4), (11, 2), (-30, 50)])
+@pytest.mark.parametrize("free", [(True, True), (True, False), (False, True)])
+def test_the_pattern_search_finds_the_highest_point_of_a_lattice(peak, free):
+    def evidence(strength, root):
+        place = 2 * np.log2(strength), 2 * np.log10(root / 7)
+        return -sum((a - b) ** 2 for a, b in zip(place, peak, strict=True))
+
+    edges = (-4, 18), (-5, 5)
+    point = [
+        min(max(at, low), high) if is_free else start
+        for at, (low, high), is_free, start in zip(peak, edges, free, START, strict=True)
+    ]
+    assert search_lattice(evidence, 7, free) == lattice_value(7, (point[0], point[1]))
+    assert lattice_value(7, (4, 2)) == pytest.approx((4.0, 70.0))
