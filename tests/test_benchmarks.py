@@ -10,14 +10,7 @@ import pytest
 from bayesgen.estimators import ESTIMATORS
 from bayesgen.estimators.sampled import SampledClassifier
 from bayesgen.inference.nuts import Diagnosis
-from tests.benchmarks import (
-    measure,
-    run,
-    sampled,
-    sets,
-    speed,
-    variants,
-)
+from tests.benchmarks import measure, run, sampled, sets, speed, variants
 
 
 @pytest.mark.slow

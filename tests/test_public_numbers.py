@@ -21,15 +21,7 @@ import xarray as xr
 import bayesgen as bg
 from bayesgen.families.conjugate.normal_inverse_gamma import NormalInverseGamma
 from bayesgen.families.conjugate.normal_inverse_wishart import NormalInverseWishart
-from tests.rows import (
-    bits,
-    categories,
-    counts,
-    counts_with_gaps,
-    reals,
-    reals_with_gaps,
-    texts,
-)
+from tests.rows import bits, categories, counts, counts_with_gaps, reals, reals_with_gaps, texts
 
 FILE = Path(__file__).with_name("public_numbers.json")
 N_TRAIN, N_NEW = 30, 6

@@ -106,11 +106,7 @@ MISTAKES = {
 # to mypy the classes of scikit-learn, which has no types, and theirs have every attribute, and a
 # constructor that is made of fields has every argument
 UNSEEN = {
-    "mypy": [
-        "bg.GaussianNB(kapa0=1)",
-        "bg.StudentTNB(prior='empirical')",
-        "clf.predict_prob(X)",
-    ],
+    "mypy": ["bg.GaussianNB(kapa0=1)", "bg.StudentTNB(prior='empirical')", "clf.predict_prob(X)"],
     "pyright": [],
 }
 
@@ -159,10 +155,7 @@ def absent(module: str) -> pytest.MarkDecorator:
 
 @pytest.mark.parametrize(
     "checker",
-    [
-        pytest.param(pyright, marks=absent("basedpyright")),
-        pytest.param(mypy, marks=absent("mypy")),
-    ],
+    [pytest.param(pyright, marks=absent("basedpyright")), pytest.param(mypy, marks=absent("mypy"))],
 )
 @pytest.mark.slow  # ten seconds each; `make types` runs them
 def test_a_users_script(checker, tmp_path):

@@ -13,63 +13,62 @@ RNG = np.random.default_rng(0)
 X = RNG.normal(size=(N, 2))
 Y = np.arange(N) % 2
 WEIGHT = np.ma.masked_array(np.full(N, 1000.0), np.arange(N) == 3)
-MASKED = "sample_weight is masked in row 3"
-PLOTS = (
-    bg.plots.plot_regions,
-    bg.plots.plot_effects,
-    bg.plots.plot_densities,
-    bg.plots.plot_reliability,
-)
 LABELS = np.ma.masked_array(Y, np.arange(N) == 3)
+HIDDEN = np.ma.masked_array(np.zeros(N), True)
+CLF = bg.GaussianNB().fit(X, Y, np.full(N, 1000.0))
 
 
-def test_a_masked_weight_is_refused_wherever_rows_are_read():
-    clf = bg.GaussianNB().fit(X, Y, np.full(N, 1000.0))
-    for call in (
+def in_dask(*rows, chunked=False):
+    da = pytest.importorskip("dask.array")
+    rows = [da.from_array(row, chunks=12) for row in rows] if chunked else rows
+    return bg.fit_dask(bg.GaussianNB(), da.from_array(X, chunks=(12, 2)), *rows)
+
+
+def plotted(name):
+    return lambda: getattr(bg.plots, name)(CLF, X, LABELS)
+
+
+REFUSED = {  # wherever rows are read
+    "sample_weight is masked in row 3": [
         lambda: bg.QuadraticDiscriminant().fit(X, Y, sample_weight=WEIGHT),
         lambda: bg.TreeAugmentedNB().fit(X > 0, Y, sample_weight=WEIGHT),
-        lambda: bg.LogLinearPool([bg.GaussianNB()]).fit(X, Y, sample_weight=WEIGHT),
+        lambda: bg.LogLinearPool([CLF]).fit(X, Y, sample_weight=WEIGHT),
         lambda: bg.GaussianNB().partial_fit(X, Y, sample_weight=WEIGHT),
-        lambda: clf.loo(X, Y, sample_weight=WEIGHT),
-        lambda: clf.typicality(X, training=(X, Y, WEIGHT)),
-        lambda: bg.label_errors(clf, X, Y, WEIGHT),
-        lambda: bg.compare_models({"a": clf}, X, Y, WEIGHT),
-        lambda: bg.validate(clf, X, Y, WEIGHT),
+        lambda: CLF.loo(X, Y, sample_weight=WEIGHT),
+        lambda: CLF.typicality(X, training=(X, Y, WEIGHT)),
+        lambda: bg.label_errors(CLF, X, Y, WEIGHT),
+        lambda: bg.compare_models({"a": CLF}, X, Y, WEIGHT),
+        lambda: bg.validate(CLF, X, Y, WEIGHT),
         lambda: bg.fit_stream(bg.GaussianNB(), [(X, Y, WEIGHT)]),
-    ):
-        with pytest.raises(ValueError, match=MASKED):
-            call()
-    nowhere = np.ma.masked_array(np.full(N, 1000.0), False)  # a mask that hides nothing
-    np.testing.assert_array_equal(
-        bg.GaussianNB().fit(X, Y, nowhere).predict_proba(X), clf.predict_proba(X)
-    )
+        lambda: in_dask(Y, WEIGHT),
+        lambda: in_dask(Y, WEIGHT, chunked=True),
+    ],
+    "masked in row 3": [  # which cannot be scored
+        lambda: bg.compare_predictives(CLF, X, LABELS),
+        lambda: CLF.simulate(N, y=LABELS),
+        lambda: bg.report(CLF, X, LABELS),
+        *map(plotted, ("plot_regions", "plot_effects", "plot_densities", "plot_reliability")),
+    ],
+    "no label in 1 row": [
+        lambda: bg.plots.plot_reliability(CLF.predict_proba(X), None, LABELS),
+        lambda: in_dask(LABELS),
+    ],
+    "no rows": [lambda: in_dask(Y, HIDDEN)],  # 0 behind a mask is no row either way
+}
 
 
-def test_masks_reach_the_blocks_of_dask():
-    da = pytest.importorskip("dask.array")
-    blocks = da.from_array(X, chunks=(12, 2))
-    for weight in (WEIGHT, da.from_array(WEIGHT, chunks=12)):
-        with pytest.raises(ValueError, match=MASKED):
-            bg.fit_dask(bg.GaussianNB(), blocks, Y, weight)
-    hidden = np.ma.masked_array(np.zeros(N), True)
-    with pytest.raises(ValueError, match="no rows"):  # 0 behind a mask is no row either way
-        bg.fit_dask(bg.GaussianNB(), blocks, Y, hidden)
-    with pytest.raises(ValueError, match="no label in 1 row"):
-        bg.fit_dask(bg.GaussianNB(), blocks, LABELS)
+@pytest.mark.parametrize(
+    ("message", "call"), [(message, call) for message in REFUSED for call in REFUSED[message]]
+)
+def test_what_is_masked_is_refused(message, call):
+    with pytest.raises(ValueError, match=message):
+        call()
 
 
-def test_a_masked_label_is_not_scored():
-    clf = bg.GaussianNB().fit(X, Y)
-    for call in (
-        lambda: bg.compare_predictives(clf, X, LABELS),
-        lambda: clf.simulate(N, y=LABELS),
-        lambda: bg.report(clf, X, LABELS),
-        *(lambda plot=plot: plot(clf, X, LABELS) for plot in PLOTS),
-    ):
-        with pytest.raises(ValueError, match="masked in row 3"):
-            call()
-    with pytest.raises(ValueError, match="no label in 1 row"):
-        bg.plots.plot_reliability(clf.predict_proba(X), None, LABELS)
+def test_a_mask_that_hides_nothing_is_none():
+    weight = np.full(N, 1000.0)
+    fits = [bg.GaussianNB().fit(X, Y, w) for w in (weight, np.ma.masked_array(weight, False))]
+    np.testing.assert_array_equal(*(clf.predict_proba(X) for clf in fits))
 
 
 @pytest.mark.parametrize("dtype", [float, object])

@@ -9,11 +9,7 @@ from functools import cache
 import numpy as np
 from scipy.special import gammaln
 
-from bayesgen.families.capabilities import (
-    FeatureInformation,
-    LinearRule,
-    TokenDraws,
-)
+from bayesgen.families.capabilities import FeatureInformation, LinearRule, TokenDraws
 from bayesgen.families.errors import NotLinearError
 from tests.graphs import declare, values_of
 from tests.laws.cases import close, first, in_pymc, only, takes_missing, within_mcse

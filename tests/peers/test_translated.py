@@ -108,20 +108,8 @@ def test_nltk_bigram_maximum_likelihood():
 
 def test_nltk_naive_bayes():
     """nltk 3.10, test/classify.doctest: expected likelihood estimates, None a value like others."""
-    rows = [
-        "1,1,1",
-        "1,1,1",
-        "1,1,0",
-        "0,1,1",
-        "0,1,1",
-        "0,0,1",
-        "0,1,0",
-        "0,0,0",
-        "0,1,1",
-        "None,1,0",
-    ]
-    clf = bg.CategoricalNB(0.5, class_alpha=0.5)
-    clf.fit([row.split(",") for row in rows], list("yxyxyyxxyx"))
+    rows = ["111", "111", "110", "011", "011", "001", "010", "000", "011", ("None", "1", "0")]
+    clf = bg.CategoricalNB(0.5, class_alpha=0.5).fit([*map(list, rows)], list("yxyxyyxxyx"))
     p = clf.predict_proba([list(row) for row in ("101", "100", "011", "010")])
     expected = [[0.25, 0.75], [0.5833, 0.4167], [0.3571, 0.6429], [0.7, 0.3]]
     np.testing.assert_allclose(p, expected, atol=5e-5)
