@@ -1,65 +1,47 @@
 """A pool that learns from rows in parts: it is fitted to a uniform sample of them."""
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy import stats
+from sklearn.datasets import load_iris
+from sklearn.utils import shuffle
 
 import bayesgen as bg
 from bayesgen.encoding.labelled import RowSample, labelled
 from bayesgen.estimators import pool
 
-N, SOME = 420, 150
-RNG = np.random.default_rng(7)
-Y = RNG.integers(0, 3, N)
-X = pd.DataFrame(
-    {
-        "real": RNG.normal(size=N) + Y,
-        "spread": RNG.normal(size=N) * (1 + Y),
-        "letter": np.array(list("uvwxyz"))[(Y + RNG.integers(0, 4, N)) % 6],
-        "bit": RNG.random(N) < 0.3 + 0.1 * Y,
-    }
-)
-X.loc[::17, "real"] = np.nan
-MEMBERS = {"mixed": bg.MixedNB(), "trees": bg.MetaTreeForest(random_state=0, n_trees=8)}
-
-
-def parts(rows=X, labels=Y, step=60):
-    return [(rows[i : i + step], labels[i : i + step]) for i in range(0, len(labels), step)]
-
-
-def new(rows=40):
-    return X.sample(rows, random_state=3)
+X, Y = shuffle(*load_iris(return_X_y=True, as_frame=True), random_state=0)
+SOME = 60
 
 
 @pytest.fixture
-def small_sample(monkeypatch):
+def empty_pool(monkeypatch):
     monkeypatch.setattr(pool, "_SAMPLE", SOME)
+    return bg.LogLinearPool([bg.GaussianNB()], random_state=3)
 
 
-@pytest.mark.usefixtures("small_sample")
-def test_of_more_rows_a_sample_is_fitted():
-    clf = bg.LogLinearPool([bg.MixedNB()], random_state=3)
-    with pytest.warns(UserWarning, match="uniform sample of 150 of 420 rows"):
-        bg.fit_stream(clf, parts())
-    drawn = None
-    for rows, labels in parts():
-        drawn = clf.__bayesgen_learner__().gather(drawn, rows, labels)
-    at_once = bg.LogLinearPool([bg.MixedNB()], random_state=3).fit(drawn.X, drawn.labels)
-    np.testing.assert_array_equal(clf.predict_proba(new()), at_once.predict_proba(new()))
-    assert clf.n_rows_seen_ == SOME
+@pytest.mark.usefixtures("few_exponents")
+def test_of_more_rows_a_sample_is_fitted(empty_pool):
+    parts = [(X[i : i + 40], Y[i : i + 40]) for i in range(0, len(Y), 40)]
+    with pytest.warns(UserWarning, match="uniform sample of 60 of 150 rows"):
+        bg.fit_stream(empty_pool, parts)
+    p, sample = empty_pool.predict_proba(X), None
+    for rows, labels in parts:
+        sample = empty_pool.__bayesgen_learner__().gather(sample, rows, labels)
+    assert empty_pool.n_rows_seen_ == SOME
+    at_once = empty_pool.fit(sample.X, sample.labels)
+    np.testing.assert_array_equal(at_once.predict_proba(X), p)
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("small_sample")
 @pytest.mark.filterwarnings("ignore:the pool is fitted to a uniform sample")
-def test_workers_make_the_same_sample_each_time():
+def test_workers_make_the_same_sample_each_time(empty_pool):
     import dask.dataframe as dd
 
-    frame = dd.from_pandas(X, npartitions=5), dd.from_pandas(pd.Series(Y), npartitions=5)
-    fits = [bg.fit_dask(bg.LogLinearPool([bg.MixedNB()]), *frame) for _ in range(2)]
-    assert fits[0].n_rows_seen_ == SOME
-    np.testing.assert_array_equal(*(clf.predict_proba(new()) for clf in fits))
+    frame = dd.from_pandas(X, npartitions=5), dd.from_pandas(Y, npartitions=5)
+    p = [bg.fit_dask(empty_pool, *frame).predict_proba(X) for _ in range(2)]
+    assert empty_pool.n_rows_seen_ == SOME
+    np.testing.assert_array_equal(*p)
 
 
 def test_each_row_is_as_often_in_the_sample():

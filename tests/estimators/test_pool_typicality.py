@@ -17,19 +17,20 @@ def iris():
     return X[::3], y[::3]
 
 
-def combined(left_out, new):
-    """Ranks by rank, one row after the other: of harmonic means of members' ranks."""
-    n = left_out.shape[1]
-    harmonic = []
-    for i in range(n):
-        tails = [np.sum(np.delete(s, i) <= s[i]) + 1 for s in left_out]
-        harmonic.append(len(tails) / np.sum(n / np.array(tails)))
-    ranks = []
-    for one in new.T:
-        tails = [np.sum(s <= v) + 1 for s, v in zip(left_out, one, strict=True)]
-        h = len(tails) / np.sum((n + 1) / np.array(tails))
-        ranks.append((1 + np.sum(np.array(harmonic) <= h)) / (n + 1))
-    return ranks
+def by_hand(scores, new, weight):
+    """Ranks of harmonic means of the members' ranks, one row after the other."""
+
+    def mean_tail(one, rows):
+        total = 1 + weight[rows].sum()
+        tails = [
+            (1 + weight[rows] @ (s[rows] <= v)) / total for s, v in zip(scores, one, strict=True)
+        ]
+        return len(tails) / np.sum(1 / np.array(tails))
+
+    every = np.arange(scores.shape[1])
+    left_out = np.array([mean_tail(scores[:, i], np.delete(every, i)) for i in every])
+    below = [weight @ (left_out <= mean_tail(one, every)) for one in new.T]
+    return (1 + np.array(below)) / (1 + weight.sum())
 
 
 def test_ranks_are_those_of_refits(iris):
@@ -40,9 +41,9 @@ def test_ranks_are_those_of_refits(iris):
     typicality = pool.typicality(rows)
     parts = [densities_by_refits(clf, X, y, rows) for clf in pool.members_.values()]
     of_class, every, new, overall = (np.stack(part) for part in zip(*parts, strict=True))
-    np.testing.assert_allclose(typicality["overall"], combined(every, overall))
+    np.testing.assert_allclose(typicality["overall"], by_hand(every, overall, np.ones(50)))
     for c in range(3):
-        expected = combined(of_class[:, y == c], new[:, :, c])
+        expected = by_hand(of_class[:, y == c], new[:, :, c], np.ones((y == c).sum()))
         np.testing.assert_allclose(typicality["by_class"][:, c], expected)
     again = pool.typicality(rows, training=(X, y, np.ones(50)))
     np.testing.assert_array_equal(again["overall"], typicality["overall"])
@@ -52,20 +53,9 @@ def test_a_row_of_weight_w_counts_w_times_and_leaves_whole():
     rng = np.random.default_rng(1)
     scores, weight, new = rng.normal(size=(3, 20)), rng.uniform(0.5, 3, 20), rng.normal(size=(3, 9))
 
-    def mean_tail(one, rest):
-        total = 1 + weight[rest].sum()
-        tails = [
-            (1 + weight[rest] @ (s[rest] <= v)) / total for s, v in zip(scores, one, strict=True)
-        ]
-        return len(tails) / np.sum(1 / np.array(tails))
-
-    every = np.arange(20)
-    left_out = np.array([mean_tail(scores[:, i], np.delete(every, i)) for i in every])
-    expected = [
-        (1 + weight @ (left_out <= mean_tail(one, every))) / (1 + weight.sum()) for one in new.T
-    ]
-    typicality = LeftOut(every % 2, weight, weight, scores, scores).typical_overall(new)
-    np.testing.assert_allclose(typicality, expected, rtol=1e-12)
+    left_out = LeftOut(np.arange(20) % 2, weight, weight, scores, scores)
+    expected = by_hand(scores, new, weight)
+    np.testing.assert_allclose(left_out.typical_overall(new), expected, rtol=1e-12)
 
 
 def test_a_row_like_none_is_told_by_one_member(iris):
