@@ -12,7 +12,7 @@ import typer
 from typer.core import TyperGroup
 
 from bayesgen.cli import compare, demo, fit, predict, report, validate
-from bayesgen.cli.console import UserError, error, note, warnings_as_notes
+from bayesgen.cli.console import UserError, error, help_text, note, warnings_as_notes
 from bayesgen.io.formats import TableError
 
 __all__ = ["app", "main"]
@@ -48,7 +48,7 @@ class _Group(TyperGroup):
 app = typer.Typer(
     cls=_Group,
     name="bayesgen",
-    rich_markup_mode="markdown",
+    rich_markup_mode="rich",
     pretty_exceptions_enable=False,
 )
 commands: tuple[Callable[..., None], ...] = (
@@ -60,7 +60,7 @@ commands: tuple[Callable[..., None], ...] = (
     validate.validate,
 )
 for command in commands:
-    app.command()(command)
+    app.command(help=help_text(command))(command)
 
 
 def _version(value: bool) -> None:
@@ -90,18 +90,18 @@ def _root(
 
     Examples
     --------
-        bayesgen demo
-        bayesgen fit penguins.csv --target species -o penguins.nc
-        bayesgen predict penguins.nc new.csv -o out.csv
-        bayesgen predict penguins.nc new.csv -o out.csv --explain 3
-        bayesgen compare penguins.nc held_out.csv --target species
-        bayesgen report penguins.nc held_out.csv --target species -o report.html
+    bayesgen demo
+    bayesgen fit penguins.csv --target species -o penguins.nc
+    bayesgen predict penguins.nc new.csv -o out.csv
+    bayesgen predict penguins.nc new.csv -o out.csv --explain 3
+    bayesgen compare penguins.nc held_out.csv --target species
+    bayesgen report penguins.nc held_out.csv --target species -o report.html
     """
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
 
 
-app.callback(invoke_without_command=True)(_root)
+app.callback(invoke_without_command=True, help=help_text(_root))(_root)
 
 
 def main() -> None:

@@ -57,9 +57,9 @@ def compare(
 
     Examples
     --------
-        bayesgen compare penguins.nc held_out.csv --target species
-        bayesgen compare sms.nc held_out.tsv --target label --text text
-        bayesgen compare mixed.nc lda.nc penguins.csv --target species
+    bayesgen compare penguins.nc held_out.csv --target species
+    bayesgen compare sms.nc held_out.tsv --target label --text text
+    bayesgen compare mixed.nc lda.nc penguins.csv --target species
     """
     from bayesgen.cli import columns, files
     from bayesgen.posterior.fitted import fitted_models

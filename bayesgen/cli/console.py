@@ -305,3 +305,13 @@ def show_frame(frame: "pd.DataFrame", console: "Console | None" = None) -> None:
     for name, cells in zip(frame.index, frame.to_numpy().tolist(), strict=True):
         table.add_row(Text(one_line(name, _WIDEST_NAME)), *map(Text, cells))
     (console or stdout()).print(table)
+
+
+def help_text(function: Callable[..., None]) -> str:
+    """Return the docstring as help text, with examples set line by line."""
+    text, _, examples = inspect.cleandoc(function.__doc__ or "").partition(
+        "\n\nExamples\n--------\n"
+    )
+    paragraphs = [" ".join(paragraph.split()) for paragraph in text.split("\n\n")]
+    lines = [f"  {line}" for line in examples.splitlines()]
+    return "\n".join(["\n\n".join(paragraphs), "", "\b", "[bold]Examples[/bold]", *lines])

@@ -24,8 +24,8 @@ def demo() -> None:
 
     Examples
     --------
-        bayesgen demo
-        bayesgen demo | less
+    bayesgen demo
+    bayesgen demo | less
     """
     console = stdout(widest=80)  # prose, and tables of 79 columns
     with busy("tasting wines"):

@@ -95,12 +95,12 @@ def fit(
 
     Examples
     --------
-        bayesgen fit penguins.csv --target species -o penguins.nc
-        bayesgen fit penguins.csv --target species --drop year -o penguins.nc
-        bayesgen fit visits.parquet --target ill --kind visits=poisson -o ill.nc
-        bayesgen fit penguins.csv --target species --model mixed -o mixed.nc
-        bayesgen fit iris.csv --target kind --model lda -o iris.nc
-        bayesgen fit sms.tsv --target label --model markov --text text -o sms.nc
+    bayesgen fit penguins.csv --target species -o penguins.nc
+    bayesgen fit penguins.csv --target species --drop year -o penguins.nc
+    bayesgen fit visits.parquet --target ill --kind visits=poisson -o ill.nc
+    bayesgen fit penguins.csv --target species --model mixed -o mixed.nc
+    bayesgen fit iris.csv --target kind --model lda -o iris.nc
+    bayesgen fit sms.tsv --target label --model markov --text text -o sms.nc
     """
     from bayesgen.cli import columns, files, learning
 

@@ -88,12 +88,12 @@ def predict(
 
     Examples
     --------
-        bayesgen predict penguins.nc new.csv -o out.csv
-        bayesgen predict penguins.nc new.parquet -o out.parquet --keep id
-        bayesgen predict penguins.nc new.csv -o out.csv --interval 0.9
-        bayesgen predict penguins.nc new.csv -o out.csv --explain 3
-        bayesgen predict credit.nc new.csv -o out.csv --cost bad,good=5 --reject 0.4
-        bayesgen predict sms.nc inbox.csv -o out.csv --text message
+    bayesgen predict penguins.nc new.csv -o out.csv
+    bayesgen predict penguins.nc new.parquet -o out.parquet --keep id
+    bayesgen predict penguins.nc new.csv -o out.csv --interval 0.9
+    bayesgen predict penguins.nc new.csv -o out.csv --explain 3
+    bayesgen predict credit.nc new.csv -o out.csv --cost bad,good=5 --reject 0.4
+    bayesgen predict sms.nc inbox.csv -o out.csv --text message
     """
     import numpy as np
     import pandas as pd

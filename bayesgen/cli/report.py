@@ -54,10 +54,10 @@ def report(
 
     Examples
     --------
-        bayesgen report penguins.nc held_out.csv --target species -o report.html
-        bayesgen report credit.nc test.csv -t class -o r.html --cost bad,good=5 --reject 0.4
-        bayesgen report sms.nc held_out.tsv -t label --text text -o report.md
-        bayesgen report penguins.nc held_out.csv -t species -o figures.json
+    bayesgen report penguins.nc held_out.csv --target species -o report.html
+    bayesgen report credit.nc held_out.csv -t class -o report.html --cost bad,good=5 --reject 0.4
+    bayesgen report sms.nc held_out.tsv -t label --text text -o report.md
+    bayesgen report penguins.nc held_out.csv -t species -o figures.json
     """
     import pandas as pd
 

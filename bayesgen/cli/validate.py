@@ -31,8 +31,8 @@ def validate(
 
     Examples
     --------
-        bayesgen validate penguins.nc penguins.csv --target species
-        bayesgen validate sms.nc sms.tsv --target label --text text --draws 2000
+    bayesgen validate penguins.nc penguins.csv --target species
+    bayesgen validate sms.nc sms.tsv --target label --text text --draws 2000
     """
     from bayesgen.checks.validate import validate as compare
     from bayesgen.cli import columns, files
