@@ -163,13 +163,18 @@ def _compiled[S: GaussianStats](X: Array, y: Array, weight: Array | None, zero: 
 # With nu degrees of freedom at m, scale2 = s2 (1 + 1/kappa), group by group; the theta of a group
 # is integrated out at once, so that columns that share a variance are dependent.
 
+_CELLS = 1 << 14  # of rows, classes and columns at a time: 128 KiB of float64
+
 
 def _compiled_densities(f: "NormalInverseGamma", X: Array) -> Array:
     """Return `log_predictive` of a large dense X, where each column has its own variance."""
     from bayesgen.numerics.kernels.compiling import as_data, as_rows
     from bayesgen.numerics.kernels.dense import sum_student_t
 
-    log_norm, power, spread = f.student
+    scale = np.broadcast_to(f.sum_of_squares, f.mu.shape)
+    nu, spread = np.broadcast_to(f.nu, f.mu.shape), np.sqrt(scale * (1 + 1 / f.kappa))
+    log_norm = log_gamma_difference(nu / 2, 0.5) - 0.5 * np.log(np.pi) - np.log(spread)
+    power = (nu + 1) / 2
     columns = np.flatnonzero(f.live)
     columns = columns[np.argsort(power[0, columns], kind="stable")]  # equal powers share a log
     shift = as_data(np.broadcast_to(f.shift, X.shape[1])[columns])
@@ -187,27 +192,27 @@ def _compiled_densities(f: "NormalInverseGamma", X: Array) -> Array:
 def _student(
     away: Array, kappa: Array, seen: Array, squares: Array, nu: Array, joint: bool
 ) -> Array:
-    """Return (n,) log Student t densities of rows: of each cell, or of all that are seen together.
+    """Return (n, C) log Student t densities: of each cell, or of all that are seen together.
 
     Parameters
     ----------
-    away, kappa, seen : (n, D) distance from the mean, in a unit; 0 where a cell is not seen
-    squares, nu : (n, D), or (n, 1) if `joint`
+    away : (n, C, D) distance from the mean, in a unit; 0 where a cell is not seen
+    kappa : broadcasts to (n, C, D)
+    seen : (n, 1, D)
+    squares, nu : broadcast to (n, C, D), or to (n, C, 1) if `joint`
         Sums of squares and degrees of freedom of the variances.
     """
-    q, m = kappa / (kappa + 1) * np.square(away), seen.astype(np.float64)
-    width = np.where(seen, np.log1p(1 / kappa), 0.0).sum(axis=1) / 2
+    with np.errstate(divide="ignore"):  # logs, because a square may overflow
+        log_q = 2 * np.log(np.abs(away) * np.sqrt(kappa / ((kappa + 1) * squares)))
+    m: Any = 1.0
     if joint:
-        q, m = (v.sum(axis=1, keepdims=True) for v in (q, m))
+        log_q, m = log_sum_exp(log_q)[..., None], seen.sum(axis=-1, keepdims=True)
     norm = log_gamma_difference(nu / 2, m / 2) - m / 2 * np.log(np.pi * squares)
-    return np.asarray((norm - (nu + m) / 2 * np.log1p(q / squares)).sum(axis=1) - width)
-
-
-def _log1p_squares(r: Array, joint: bool) -> Array:
-    """Return log(1 + r^2) of cells, or `joint` of the sum of a row's: no square overflows."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        log_squares = 2 * np.log(np.abs(r))
-        return np.logaddexp(0.0, log_sum_exp(log_squares) if joint else log_squares)
+    log_t = norm - (nu + m) / 2 * np.logaddexp(0.0, log_q)
+    width = np.log1p(1 / kappa) / 2
+    if joint:
+        return np.asarray(log_t[..., 0] - np.where(seen, width, 0.0).sum(axis=-1))
+    return np.asarray(np.where(seen, log_t - width, 0.0).sum(axis=-1))
 
 
 Variance = Literal["class", "tied", "class_spherical", "spherical"]
@@ -307,21 +312,6 @@ class NormalInverseGamma(ConjugateFamily):
     def sum_of_squares(self) -> Array:
         """SS = nu sigma2, of the variance groups."""
         return self.nu * self.sigma2
-
-    @cached_property
-    def student(self) -> tuple[Array, Array, Array]:
-        """Log norm, power of the density, and spread (C, D) of each cell.
-
-        The first two are (C, D), or (C, D + 1) where columns share a variance: of 0 .. D cells.
-        """
-        scale = np.broadcast_to(self.sum_of_squares, (len(self.mu), self.sum_of_squares.shape[1]))
-        nu = np.broadcast_to(self.nu, scale.shape)
-        spread = np.sqrt(scale * (1 + 1 / self.kappa))
-        if self.over_features:
-            d = np.arange(self.mu.shape[1] + 1)
-            return log_gamma_difference(nu / 2, d / 2) - d / 2 * np.log(np.pi), (nu + d) / 2, spread
-        log_norm = log_gamma_difference(nu / 2, 0.5) - 0.5 * np.log(np.pi) - np.log(spread)
-        return log_norm * self.live, (nu + 1) / 2 * self.live, spread
 
     @cached_property
     def live(self) -> Array:
@@ -598,66 +588,48 @@ class NormalInverseGamma(ConjugateFamily):
 
     def log_predictive(self, X: Matrix) -> Array:
         """Return (N, C), as in `ConjugateFamily.log_predictive`."""
-        n_classes = len(self.mu)
-        norm, power, spread = self.student
-        if self.over_features:
-            log_width = np.log(spread)
-            log_p = np.empty((X.shape[0], n_classes))
-            for rows in passes.row_blocks(*X.shape):
-                x = passes.dense_block(X, rows) - self.shift
-                seen = ~np.isnan(x)
-                d = seen.sum(axis=1)
-                for c in range(n_classes):
-                    r = np.where(seen, (x - self.mu[c]) / spread[c], 0.0)
-                    distance = _log1p_squares(r, joint=True)
-                    log_p[rows, c] = norm[c, d] - seen @ log_width[c] - power[c, d] * distance
-            return log_p
-        if not issparse(X) and kernels.pays(X.shape[0] * self.mu.size):
+        joint = self.over_features
+        if not joint and not issparse(X) and kernels.pays(X.shape[0] * self.mu.size):
             return _compiled_densities(self, X)
-        log_p = np.empty((X.shape[0], n_classes))
-        for rows in passes.row_blocks(*X.shape):
-            x = passes.dense_block(X, rows) - self.shift
-            total = np.nansum if passes.has_nan(x) else np.sum
-            for c in range(n_classes):
-                r = (x - self.mu[c]) / spread[c]
-                log_p[rows, c] = total(norm[c] - power[c] * _log1p_squares(r, joint=False), axis=1)
+        log_p = np.empty((X.shape[0], len(self.mu)))
+        for rows in passes.row_blocks(X.shape[0], self.mu.size, _CELLS):
+            x = passes.dense_block(X, rows)[:, None] - self.shift
+            seen = ~np.isnan(x) & self.live
+            away = np.where(seen, x - self.mu, 0.0)
+            log_p[rows] = _student(away, self.kappa, seen, self.sum_of_squares, self.nu, joint)
         return log_p
 
     def log_predictive_without(self, X: Matrix, y: Array, weight: Array) -> tuple[Array, Array]:
         """Subtract the row from means, precisions and sums of squares, cell by cell."""
         log_x, left = NormalInverseGamma.log_predictive(self, X), np.ones(X.shape[0])
-        for rows in passes.row_blocks(X.shape[0], self.mu.size):
+        for rows in passes.row_blocks(X.shape[0], self.mu.size, _CELLS):
             x = passes.dense_block(X, rows) - self.shift
             log_x[rows], left[rows] = self._without(x, y[rows], weight[rows], log_x[rows])
         return log_x, left
 
     def _without(self, x: Array, y: Array, weight: Array, log_x: Array) -> tuple[Array, Array]:
         """Densities of rows (n, D) without themselves; `log_x` (n, C) are those with themselves."""
-        n, w = np.arange(len(x)), weight[:, None]
-        seen = ~np.isnan(x) & self.live
-        kappa = self.kappa[y]
-        remaining, is_lost = passes.without_weight(kappa, np.where(seen, w, 0.0))
+        n, seen, kappa = np.arange(len(x)), ~np.isnan(x) & self.live, self.kappa[y]
+        cells = np.where(seen, weight[:, None], 0.0)
+        remaining, is_lost = passes.without_weight(kappa, cells)
         step = np.where(seen, x - self.mu[y], 0.0)
-        taken = np.where(seen, w * kappa / remaining, 0.0) * np.square(step)
+        taken = cells * kappa / remaining * np.square(step)
         whole, nu = (v[0 * y if self.over_classes else y] for v in (self.sum_of_squares, self.nu))
-        cells = np.where(seen, w, 0.0)
         if self.over_features:
             taken, cells = (v.sum(axis=1, keepdims=True) for v in (taken, cells))
         squares, freedom = whole - taken, nu - cells
         left = np.where(is_lost.any(axis=1), 0.0, (squares / whole).min(axis=1, initial=1.0))
-        # the row's class has moved away from it; with shared variances the others are as they were
-        classes = range(len(self.mu)) if self.over_classes else [None]
-        for c in classes:
-            mine = np.full(len(x), True) if c is None else y == c
-            away = np.where(seen, x - self.mu[y if c is None else c], 0.0)
-            k = kappa if c is None else np.broadcast_to(self.kappa[c], x.shape)
-            away = np.where(mine[:, None], away * k / remaining, away)
-            k = np.where(mine[:, None], remaining, k)
-            density = _student(away, k, seen, squares, freedom, self.over_features)
-            if c is None:
-                log_x[n, y] = density
-            else:
-                log_x[:, c] = density
+        # with shared variances the row is missed by all classes, of which its own has moved away
+        own = y if self.over_classes else 0 * y
+        mu = self.mu[None] if self.over_classes else self.mu[y][:, None]
+        away = np.where(seen[:, None], x[:, None] - mu, 0.0)
+        kappas = np.array(np.broadcast_to(self.kappa[: away.shape[1]], away.shape))
+        away[n, own], kappas[n, own] = step * kappa / remaining, remaining
+        rest = seen[:, None], squares[:, None], freedom[:, None]
+        density = _student(away, kappas, *rest, self.over_features)
+        if self.over_classes:
+            return density, left
+        log_x[n, y] = density[:, 0]
         return log_x, left
 
     def pymc_log_likelihood(self, X: Matrix, theta, *, prefix: str = ""):
