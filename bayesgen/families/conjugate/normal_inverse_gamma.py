@@ -678,16 +678,12 @@ def normal_log_densities(X: Matrix, live: Array, mu: Array, sigma2: Array, out: 
         w = 1 / sigma2
         centre = np.average(mu, axis=0, weights=w) if len(mu) > 1 else mu[0]
         delta = mu - centre
-        far = (w * delta * delta).sum(axis=1)
-        near = np.flatnonzero(far <= _NEAR * n_live)
-    far_draws = np.setdiff1d(np.arange(len(mu)), near)
-    w, delta = w[near], delta[near]
-    constant = log_norm[near] - 0.5 * w * delta * delta
-    moved = bool(delta.any())
-    parts = [-0.5 * w, *([w * delta] if moved else [])]
-    whole = np.hstack([*parts, constant.sum(axis=1, keepdims=True)])
-    gappy = np.hstack([*parts, constant])
-    for rows in passes.row_blocks(X.shape[0], len(parts) * n_live + 1):
+        squares = w * delta * delta
+        constant = log_norm - 0.5 * squares
+        far = np.flatnonzero(~(squares.sum(axis=1) <= _NEAR * n_live))
+        whole = np.hstack([-0.5 * w, w * delta, constant.sum(axis=1, keepdims=True)])
+        gappy = np.hstack([-0.5 * w, w * delta, constant])
+    for rows in passes.row_blocks(X.shape[0], 2 * n_live + 1):
         x = passes.dense_block(X, rows)[:, live]
         gaps = passes.has_nan(x)
         d = x - centre
@@ -695,17 +691,10 @@ def normal_log_densities(X: Matrix, live: Array, mu: Array, sigma2: Array, out: 
         if gaps:
             seen = np.isfinite(x).astype(np.float64)
             d[np.isnan(x)] = 0.0
-        with np.errstate(over="ignore"):
-            table = np.hstack([d * d, *([d] if moved else []), seen])
-        table_of_draws = gappy if gaps else whole
-        if not np.isfinite(table).all():
-            direct = np.arange(len(mu))
-        elif len(far_draws):
-            direct = far_draws
-            out[near, rows] = table_of_draws @ table.T
-        else:
-            np.matmul(table_of_draws, table.T, out=out[:, rows])
-            continue
+        with np.errstate(invalid="ignore", over="ignore"):
+            table = np.hstack([d * d, d, seen])
+            np.matmul(gappy if gaps else whole, table.T, out=out[:, rows])
+        direct = far if np.isfinite(table).all() else np.arange(len(mu))
         total = np.nansum if gaps else np.sum
         with np.errstate(over="ignore"):
             for s in direct:

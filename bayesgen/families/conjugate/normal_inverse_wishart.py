@@ -689,11 +689,9 @@ class NormalInverseWishart(ConjugateFamily):
         refuse_undefined("mle", stats.n <= 0, "it has no row")
         n = stats.grouped(stats.n)[:, 0]
         sigma = stats.scatter / n[:, None, None]
-        for c in range(len(sigma)):
-            scale = np.sqrt(np.diagonal(sigma[c]))
-            with np.errstate(invalid="ignore", divide="ignore"):
-                correlation = sigma[c] / np.outer(scale, scale)
-            if not np.all(scale > 0) or np.linalg.eigvalsh(correlation)[0] < 1e-12:
+        for c, matrix in enumerate(sigma):
+            varies = np.all(np.diagonal(matrix) > 0)
+            if not varies or np.linalg.eigvalsh(correlations(matrix))[0] < 1e-12:
                 raise UndefinedEstimateError(
                     "mle",
                     f"the sample covariance of {n[c]:g} rows in {sigma.shape[1]} features "

@@ -255,7 +255,6 @@ def centred_normal(name: str, mean, sd, unit, dims: tuple[str, ...]):
         unit,
         dist=lambda mean, sd, unit, size: pm.Normal.dist(mean, sd, size=given_size(size)),
         logp=lambda value, mean, sd, unit: pm.logp(pm.Normal.dist(mean, sd), value),
-        support_point=lambda rv, size, mean, sd, unit: pt.broadcast_to(mean, rv.shape),
         class_name="Normal",
         transform=Centred(),
         dims=dims,
@@ -499,7 +498,6 @@ def dirichlet(name: str, alpha: Array, a, dims: tuple[str, ...]):
             cells.flat(a),
             dist=cells.draw,
             logp=cells.log_p,
-            support_point=cells.mean,
             signature="(k)->(k)",
             class_name="CellsDirichlet",
             transform=cells.transform(),
@@ -565,9 +563,8 @@ class _CellProbabilities:
         """Gamma variates over the sum of each feature."""
         import pymc as pm
         import pytensor.tensor as pt
-        from pymc.distributions.shape_utils import rv_size_is_none
 
-        if not rv_size_is_none(size):
+        if (size := given_size(size)) is not None:
             a = pt.broadcast_to(a, (*size, a.shape[-1]))
         gamma = self.padded(pm.Gamma.dist(a, 1.0))
         return self.flat(gamma / gamma.sum(axis=-1, keepdims=True))
@@ -580,15 +577,6 @@ class _CellProbabilities:
         cells = logpow(value, a - 1) - pt.gammaln(a)
         log_p = cells.sum(axis=-1) + pt.gammaln(self.padded(a).sum(axis=-1)).sum(axis=-1)
         return pt.switch(pt.lt(value, 0).any(axis=-1), -np.inf, log_p)
-
-    def mean(self, rv, size, a):
-        """Return where sampling starts."""
-        import pytensor.tensor as pt
-        from pymc.distributions.shape_utils import rv_size_is_none
-
-        table = self.padded(a)
-        mean = self.flat(table / table.sum(axis=-1, keepdims=True))
-        return mean if rv_size_is_none(size) else pt.broadcast_to(mean, (*size, a.shape[-1]))
 
     def transform(self):
         """Transform of the probabilities to their free coordinates.
