@@ -172,9 +172,9 @@ def _compiled_densities(f: "NormalInverseGamma", X: Array) -> Array:
     from bayesgen.numerics.kernels.dense import sum_student_t
 
     scale = np.broadcast_to(f.sum_of_squares, f.mu.shape)
-    nu, spread = np.broadcast_to(f.nu, f.mu.shape), np.sqrt(scale * (1 + 1 / f.kappa))
-    log_norm = log_gamma_difference(nu / 2, 0.5) - 0.5 * np.log(np.pi) - np.log(spread)
-    power = (nu + 1) / 2
+    spread = np.sqrt(scale * (1 + 1 / f.kappa))
+    log_norm = f.log_norm - np.log1p(1 / f.kappa) / 2
+    power = np.broadcast_to((f.nu + 1) / 2, f.mu.shape)
     columns = np.flatnonzero(f.live)
     columns = columns[np.argsort(power[0, columns], kind="stable")]  # equal powers share a log
     shift = as_data(np.broadcast_to(f.shift, X.shape[1])[columns])
@@ -190,7 +190,13 @@ def _compiled_densities(f: "NormalInverseGamma", X: Array) -> Array:
 
 
 def _student(
-    away: Array, kappa: Array, seen: Array, squares: Array, nu: Array, joint: bool
+    away: Array,
+    kappa: Array,
+    seen: Array,
+    squares: Array,
+    nu: Array,
+    joint: bool,
+    log_norm: Array | None = None,
 ) -> Array:
     """Return (n, C) log Student t densities: of each cell, or of all that are seen together.
 
@@ -201,14 +207,16 @@ def _student(
     seen : (n, 1, D)
     squares, nu : broadcast to (n, C, D), or to (n, C, 1) if `joint`
         Sums of squares and degrees of freedom of the variances.
+    log_norm : of single cells, where it is known
     """
     with np.errstate(divide="ignore"):  # logs, because a square may overflow
         log_q = 2 * np.log(np.abs(away) * np.sqrt(kappa / ((kappa + 1) * squares)))
     m: Any = 1.0
     if joint:
         log_q, m = log_sum_exp(log_q)[..., None], seen.sum(axis=-1, keepdims=True)
-    norm = log_gamma_difference(nu / 2, m / 2) - m / 2 * np.log(np.pi * squares)
-    log_t = norm - (nu + m) / 2 * np.logaddexp(0.0, log_q)
+    if log_norm is None:
+        log_norm = log_gamma_difference(nu / 2, m / 2) - m / 2 * np.log(np.pi * squares)
+    log_t = log_norm - (nu + m) / 2 * np.logaddexp(0.0, log_q)
     width = np.log1p(1 / kappa) / 2
     if joint:
         return np.asarray(log_t[..., 0] - np.where(seen, width, 0.0).sum(axis=-1))
@@ -312,6 +320,11 @@ class NormalInverseGamma(ConjugateFamily):
     def sum_of_squares(self) -> Array:
         """SS = nu sigma2, of the variance groups."""
         return self.nu * self.sigma2
+
+    @cached_property
+    def log_norm(self) -> Array:
+        """Log norm of the density of each cell alone, of the variance groups."""
+        return log_gamma_difference(self.nu / 2, 0.5) - 0.5 * np.log(np.pi * self.sum_of_squares)
 
     @cached_property
     def live(self) -> Array:
@@ -589,14 +602,16 @@ class NormalInverseGamma(ConjugateFamily):
     def log_predictive(self, X: Matrix) -> Array:
         """Return (N, C), as in `ConjugateFamily.log_predictive`."""
         joint = self.over_features
+        log_norm = None if joint else self.log_norm
         if not joint and not issparse(X) and kernels.pays(X.shape[0] * self.mu.size):
             return _compiled_densities(self, X)
+        squares, nu = self.sum_of_squares, self.nu
         log_p = np.empty((X.shape[0], len(self.mu)))
         for rows in passes.row_blocks(X.shape[0], self.mu.size, _CELLS):
             x = passes.dense_block(X, rows)[:, None] - self.shift
             seen = ~np.isnan(x) & self.live
             away = np.where(seen, x - self.mu, 0.0)
-            log_p[rows] = _student(away, self.kappa, seen, self.sum_of_squares, self.nu, joint)
+            log_p[rows] = _student(away, self.kappa, seen, squares, nu, joint, log_norm)
         return log_p
 
     def log_predictive_without(self, X: Matrix, y: Array, weight: Array) -> tuple[Array, Array]:
