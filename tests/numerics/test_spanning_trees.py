@@ -82,6 +82,7 @@ def test_weights_that_span_thousands_of_nats_lose_nothing():
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spread", [20.0, 2000.0])
 @pytest.mark.parametrize("size", [1.0, 20.0, 400.0])
 @pytest.mark.parametrize("n_nodes", [2, 8, 9])

@@ -435,12 +435,6 @@ class DirichletForest(ConjugateFamily):
         roots = self.root_weight if self.structure == "map" else [None] * len(self.root_weight)
         return [best_forest(log_w, rho) for log_w, rho in zip(log_weights, roots, strict=True)]
 
-    def over_all(self) -> Self:
-        """Return the same counts, over all forests in place of the one that was chosen."""
-        if not self.chooses:
-            return self
-        return replace(self, structure="average", edges=np.ones_like(self.edges))
-
     def other_scales(self, given: Self, stats) -> dict[str, Self]:
         """No edges: no root weight within reach of the search undoes edges that are certain."""
         if self.is_forest or given.root_weight is not None:
@@ -503,16 +497,14 @@ class DirichletForest(ConjugateFamily):
 
     def log_probability(self, c: int, parents: Array) -> Array:
         """Return (n,) log probabilities of forests (n, D) of class c."""
-        column = np.arange(self.n_columns) + 1
-        if self.is_forest:
-            root = np.log(self.root_probabilities()[c])
-            log_p = np.where(parents < 0, root, 0.0).sum(axis=1)
-            is_edge = self.edges[c][column - 1, parents] > 0
-            is_forest_of_edges = ((parents < 0) | is_edge).all(axis=1)
-            is_forest_of_edges &= (parents >= 0).sum(axis=1) == np.count_nonzero(self.edges[c]) // 2
-            log_p = np.where(is_forest_of_edges, log_p, -np.inf)
+        column = np.arange(self.n_columns)
+        if self.is_forest:  # with all edges, rooted anywhere
+            edges, root = self.edges[c] > 0, np.log(self.root_probabilities()[c])
+            is_edge = np.where(edges, 0.0, -np.inf)[column, parents]
+            log_p = np.where(parents < 0, root, is_edge).sum(axis=1)
+            log_p[2 * (parents >= 0).sum(axis=1) < np.count_nonzero(edges)] = -np.inf
         else:
-            log_weight = self.graphs[c][column, parents + 1].sum(axis=-1)
+            log_weight = self.graphs[c][column + 1, parents + 1].sum(axis=-1)
             log_p = log_weight - log_sum_of_trees(self.graphs[c])
         has_cycle = (depths(parents) == self.n_columns).any(axis=1)
         log_probability: Array = np.where(has_cycle, -np.inf, log_p)
@@ -543,11 +535,7 @@ class DirichletForest(ConjugateFamily):
             for name, value in (("strength", self.strength), ("root_weight", self.root_weight))
         )
         resolved = replace(
-            self,
-            strength=strength,
-            root_weight=root_weight,
-            levels=levels,
-            edges=edges,
+            self, strength=strength, root_weight=root_weight, levels=levels, edges=edges
         )
         seen = resolved._counts(stats)
         if self.pairs is None:
@@ -699,7 +687,8 @@ class DirichletForest(ConjugateFamily):
     def _chosen_without(self, codes: Array, y: Array, weight: Array) -> tuple[Array, Array]:
         """Return (n,) log evidences with each row and without it, by the forest of the others."""
         after, base = np.empty((2, len(codes)))
-        every, log_weights = self.over_all(), self.log_weights
+        every = replace(self, structure="average", edges=np.ones_like(self.edges))
+        log_weights = self.log_weights
         for c in np.unique(y).tolist():
             i, j = every.neighbours[c]
             one_class = replace(self, root_weight=self.root_weight[[c]])
