@@ -56,32 +56,32 @@ WORDS = pd.DataFrame({"bill": [1.0, 2.0], "place": ["sea", "lake"]})
 TWO, PLANE = [[0.0], [1]], [[0, 1], [1, 0]]
 SPARSE = sparse.csr_matrix
 DAYS = pd.to_datetime("2026-11-23")
-MIXED, LDA, QDA = bg.MixedNB(), bg.LinearDiscriminant(), bg.QuadraticDiscriminant
-NB, BITS, COUNTS, TEXT = bg.GaussianNB, bg.BernoulliNB, bg.PoissonNB, bg.MarkovNB
+NB, LDA, QDA = bg.GaussianNB, bg.LinearDiscriminant, bg.QuadraticDiscriminant
+BERNOULLI, POISSON, MARKOV, MIXED = bg.BernoulliNB, bg.PoissonNB, bg.MarkovNB, bg.MixedNB
 # what is asked of fit: classifier, rows, the message; labels are 0, 1, 1
 FITS = [
     (NB(), WORDS, "'place' holds 'sea' in row 0, and GaussianNB takes numbers"),
     (
-        COUNTS(),
+        POISSON(),
         WORDS.astype({"place": "category"}),
         "column 'place' .* PoissonNB .*; MixedNB takes",
     ),
     (NB(), WORDS.assign(place=DAYS), "column 'place' holds Datetime.*: .* as to days"),
     (NB(), WORDS.assign(place=[[1], [2, 3]]), r"'place' holds \[1\] \(list\) in row 0"),
-    (MIXED, WORDS.to_dict("records"), r"holds records \(dictionaries\): give pandas"),
-    (MIXED, WORDS[["bill"]].to_xarray(), r"a Dataset of xarray.* give X.to_dataframe\(\)"),
+    (MIXED(), WORDS.to_dict("records"), r"holds records \(dictionaries\): give pandas"),
+    (MIXED(), WORDS[["bill"]].to_xarray(), r"a Dataset of xarray.* give X.to_dataframe\(\)"),
     (NB(), WORDS.assign(place=[1j, 2]), "column 'place' holds complex numbers"),
     (NB(), pd.DataFrame(np.eye(2), columns=["bill"] * 2), "more than one column 'bill'"),
     (NB(mu0=prior_of_pymc()), TWO, "mu0 must be a number or an array of .* a variable"),
     (NB(mu0="normal"), TWO, "mu0 must be a number or an array of numbers, got"),
     (NB(), QUERY, r"X is lazy \(polars.*collect"),
-    (BITS(binarize=None), frame([[0, 1], [1, 0], [0, 2]]), "2 in row 2, column 'wing'"),
-    (BITS(binarize=None), SPARSE([[0, 1], [0, 3]]), "got 3 in row 1, column 'x1'"),
-    (COUNTS(), frame([[0, 1], [4, -2]]), "must be >= 0, got -2 in row 1, column 'wing'"),
+    (BERNOULLI(binarize=None), frame([[0, 1], [1, 0], [0, 2]]), "2 in row 2, column 'wing'"),
+    (BERNOULLI(binarize=None), SPARSE([[0, 1], [0, 3]]), "got 3 in row 1, column 'x1'"),
+    (POISSON(), frame([[0, 1], [4, -2]]), "must be >= 0, got -2 in row 1, column 'wing'"),
     (bg.MultinomialNB(), SPARSE([[0, 1], [-4, 0]]), "got -4 in row 1, column 'x0'"),
     (bg.MultinomialNB(), frame([[0, 1], [4, NAN]]), "nan in row 1, column 'wing'; a document with"),
-    (LDA, frame([[0, 1], [4, NAN]]), "'wing' in row 1.*covariance='diagonal' or GaussianNB"),
-    (BITS(alpha=[1.0, 2, 3]), PLANE, r"alpha has shape \(3,\).*\(class, feature\) = \(2"),
+    (LDA(), frame([[0, 1], [4, NAN]]), "'wing' in row 1.*covariance='diagonal' or GaussianNB"),
+    (BERNOULLI(alpha=[1.0, 2, 3]), PLANE, r"alpha has shape \(3,\).*\(class, feature\) = \(2"),
     (bg.MultinomialNB(alpha=0), PLANE, "alpha must be > 0, got 0: the prior would be improper"),
     (NB(class_alpha=[1.0, 2, 3]), TWO, r"class_alpha has shape \(3,\)"),
     (QDA(nu0=1.0), [[0.0, 1, 2], [1, 2, 5]], "nu0 must be > D - 1 = 2"),
@@ -91,10 +91,10 @@ FITS = [
     (QDA(covariance="tied"), TWO, "must be one of 'full', 'diagonal', 'spherical', got 'tied'"),
     (NB(prior="flat"), TWO, "prior must be one of 'default', 'empirical', 'loo', got 'flat'"),
     (bg.CategoricalNB(unseen="skip"), [["a"], ["b"]], "'prior', 'ignore', 'raise', got 'skip'"),
-    (TEXT(tokens="line"), ["a", "b"], "'word part', or a callable, got 'line'"),
-    (TEXT(order=0), ["a", "b"], "order"),
-    (TEXT(), ["a", None], "document 1 is missing"),
-    (TEXT(), frame([["a b"], ["c d"]]), "the token 'a b', and X is a table of one column; give a"),
+    (MARKOV(tokens="line"), ["a", "b"], "'word part', or a callable, got 'line'"),
+    (MARKOV(order=0), ["a", "b"], "order"),
+    (MARKOV(), ["a", None], "document 1 is missing"),
+    (MARKOV(), frame([["a b"], ["c d"]]), "the token 'a b', and X is a table of one column; give"),
     (bg.GenerativeClassifier(family="gaussian"), TWO, "must be an instance of a Family"),
     (NB(mu0={"bill": 1.0}), frame(PLANE), "mu0 has no value for column 'wing'"),
     (NB(mu0={"e": 1.0}), frame(PLANE), "mu0: no column 'e'"),
@@ -170,11 +170,11 @@ def scored(X, y, weight=WEIGHT, partial=False):
 
 
 def of_texts(tokens, X):
-    return lambda: TEXT(tokens=tokens).fit(["a b", "c d"], [0, 1]).predict(X)
+    return lambda: MARKOV(tokens=tokens).fit(["a b", "c d"], [0, 1]).predict(X)
 
 
 def far(method):
-    return lambda: getattr(LDA.fit(PLANE, [0, 1]), method)([[0.0, 0.0], [1e200, 0.0]])
+    return lambda: getattr(LDA().fit(PLANE, [0, 1]), method)([[0.0, 0.0], [1e200, 0.0]])
 
 
 def of_trees(X, new):
@@ -308,8 +308,8 @@ REFUSED = {
         (lambda: NB(var_smoothing=1.0), "sigma2_0="),
         (lambda: bg.CategoricalNB(min_categories=1.0), "categories="),
         (lambda: bg.MultinomialNB(fit_prior=1.0), "class_alpha="),
-        (lambda: bg.LinearDiscriminant(shrinkage=1.0), "psi0="),
-        (lambda: bg.LinearDiscriminant(n_components=1), "has no argument 'n_components'"),
+        (lambda: LDA(shrinkage=1.0), "psi0="),
+        (lambda: LDA(n_components=1), "has no argument 'n_components'"),
         (lambda: NB(nonsense=1.0), "unexpected keyword"),
     ],
     AttributeError: [
@@ -365,8 +365,8 @@ TABLE = pd.DataFrame({"bill": [1, 2, 3.0], "wild": [1, 0, 1], "wing": [1, 1, 2.0
 BLOCKS = bg.MixedNB({"bernoulli": ["wild"], "gaussian": ["bill", "wing"]})
 UNDEFINED = [  # classifier, rows, labels, method; class, column and advice that the error names
     (NB(), frame([[1, 5], [2, 6], [3, 7], [4, 7]]), ASH, "mle", "birch wing"),
-    (BITS(), frame([[0, NAN], [1, 1]]), ASH[1:3], "map", "ash wing"),
-    (COUNTS(0.5, 1.0), frame([[3, 1], [2, 0]]), ASH[1:3], "map", "birch wing shape >= 1"),
+    (BERNOULLI(), frame([[0, NAN], [1, 1]]), ASH[1:3], "map", "ash wing"),
+    (POISSON(0.5, 1.0), frame([[3, 1], [2, 0]]), ASH[1:3], "map", "birch wing shape >= 1"),
     (bg.MultinomialNB(), frame([[3, 1], [0, 0]]), ASH[1:3], "mle", "birch  0/0"),
     (QDA(), FIVE, ["ash", *ASH], "mle", "birch  singular.*method='map'"),
     (BLOCKS, TABLE, ASH[:3], "mle", "ash wing"),
