@@ -11,8 +11,6 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import bayesgen as bg
-from bayesgen.encoding.schema import TableSchema
-from bayesgen.encoding.tables import Table
 from bayesgen.posterior.pooled import MemberRows
 from tests.selection import checks_of_a_fit
 
@@ -126,17 +124,9 @@ def test_missing_cells_are_means_in_training_and_integrated_out_later():
     np.testing.assert_allclose(left_out, alone.loo_log_joint(X.fillna(X.mean()), y), rtol=1e-9)
 
 
-def test_a_table_is_encoded_once_for_the_members_that_see_it_alike(flowers, monkeypatch):
-    X, y = flowers
-    tables, encoded = [], []
-    made, encode = Table.__init__, TableSchema.encode
-    monkeypatch.setattr(Table, "__init__", lambda self, X: tables.append(X) or made(self, X))
-    monkeypatch.setattr(TableSchema, "encode", lambda self, X: encoded.append(X) or encode(self, X))
-    pool = bg.LogLinearPool(random_state=5).fit(X, y)
-    assert (len(tables), len(encoded)) == (1, 1)
-    pool.predict_proba(X)
-    assert (len(tables), len(encoded)) == (2, 2)  # MixedNB, all views and label trees
-    assert pool.members_["label trees"].random_state == 5  # the pool's own
+def test_label_trees_have_the_random_state_of_the_pool(flowers):
+    """That a table is read once for all members: tools/structure.py."""
+    assert bg.LogLinearPool(random_state=5).fit(*flowers).members_["label trees"].random_state == 5
 
 
 @pytest.mark.filterwarnings("ignore::bayesgen.UnknownCategoryWarning")
