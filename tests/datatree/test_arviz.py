@@ -1,16 +1,13 @@
 """Posterior trees in the hands of PyMC and ArviZ, without an adapter: their numbers are ours."""
 
 import warnings
-from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
-from sklearn.datasets import load_iris
 
 import bayesgen as bg
+from tests.datatree.fits import Fit
 from tests.graphs import PYTHON
 
 with warnings.catch_warnings():
@@ -27,74 +24,24 @@ GROUPS = ("prior", "log_prior", "log_likelihood", "posterior_predictive")
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
 
 
-@dataclass
-class Case:
-    """A classifier with its rows, fitted and drawn from once."""
-
-    name: str
-    clf: Any
-    X: Any
-    y: np.ndarray
-    flat: bool = True  # whether the prior is uniform
-
-    @cached_property
-    def fitted(self) -> Any:
-        return self.clf.fit(self.X, self.y)
-
-    @cached_property
-    def encoded(self) -> Any:
-        return self.fitted.fitted_.read(self.X).encoded
-
-    @cached_property
-    def codes(self) -> np.ndarray:
-        return self.fitted.fitted_.codes_of(self.y)
-
-    @cached_property
-    def tree(self) -> Any:
-        return self.fitted.draw_posterior(
-            X=self.X, y=self.y, groups=GROUPS, replicate=("label", "x")
-        )
-
-    @property
-    def params(self) -> list[str]:
-        return list(self.fitted.model_.params)
-
-
-RNG = np.random.default_rng(3)
-N = 36
-TWO, THREE = np.arange(N) % 2, np.arange(N) % 3
-IRIS, SPECIES = load_iris(return_X_y=True, as_frame=True)
-IRIS = IRIS.iloc[::3, 2:].rename(columns=lambda name: name.removesuffix(" (cm)"))
-SPECIES = np.array(["setosa", "versicolor", "virginica"])[SPECIES[::3]]
-HAM = np.array(["ham", "spam"])[TWO]
-CATTLE = np.array(["bull", "calf", "cow"])[THREE]
-COUNTS = RNG.poisson(1.0 + TWO[:, None] * [0, 1, 2]).astype(float)
-BITS = (RNG.random((N, 4)) < 0.3 + 0.3 * TWO[:, None]).astype(float)
-WORDS = np.array([[RNG.choice(list(s)) for s in ("uvw", "p", "rs")] for _ in range(N)])
-TABLE = pd.DataFrame(
-    {"size": RNG.normal(TWO), "bit": RNG.random(N) < 0.4, "word": RNG.choice(["u", "v"], N)}
-)
-TEXTS = ["".join(RNG.choice(list("xy"), RNG.integers(2, 8))) for _ in range(N)]
-CASES = [
-    Case("gaussian", bg.GaussianNB(), IRIS, SPECIES, flat=False),
-    Case("linear", bg.LinearDiscriminant(), IRIS, SPECIES, flat=False),
-    Case("multinomial", bg.MultinomialNB(), COUNTS, HAM),
-    Case("bernoulli", bg.BernoulliNB(), BITS, TWO),
-    Case("categorical", bg.CategoricalNB(), WORDS, CATTLE),
-    Case("mixed", bg.MixedNB(), TABLE, HAM, flat=False),
-    Case("markov", bg.MarkovNB(order=2), TEXTS, HAM),
-]
-BY_NAME = {case.name: case for case in CASES}
-every_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+NAMES = ("GaussianNB", "LinearDiscriminant", "MultinomialNB", "BernoulliNB", "CategoricalNB")
+NAMES += ("MixedNB", "MarkovNB 1")
+FITS = {name: Fit(name, 60, GROUPS) for name in NAMES}
+FLAT = {"MultinomialNB": bg.MultinomialNB(), "BernoulliNB": bg.BernoulliNB()}
+FLAT |= {"CategoricalNB": bg.CategoricalNB(), "MarkovNB 1": bg.MarkovNB(1)}
+for name, clf in FLAT.items():  # with uniform priors
+    FITS[name].clf = clf
+REALS, SPECIES = FITS["LinearDiscriminant"].X, FITS["LinearDiscriminant"].y
+every_case = pytest.mark.parametrize("case", FITS.values(), ids=NAMES)
 
 
 # ------------------------------------------------------------------------------------------ PyMC
 
 
 def test_pymc_computes_our_log_likelihood_of_other_rows() -> None:
-    clf = bg.LinearDiscriminant().fit(IRIS[::2], SPECIES[::2])
-    tree = clf.draw_posterior(5, 1, X=IRIS[1::2], y=SPECIES[1::2])
-    model = clf.to_pymc(IRIS[1::2], SPECIES[1::2], likelihood="rows")
+    clf = bg.LinearDiscriminant().fit(REALS[::2], SPECIES[::2])
+    tree = clf.draw_posterior(5, 1, X=REALS[1::2], y=SPECIES[1::2])
+    model = clf.to_pymc(REALS[1::2], SPECIES[1::2], likelihood="rows")
     log_p = pm.compute_log_likelihood(tree, model=model, extend_inferencedata=False, **PYMC)
     total = log_p["x"].values + log_p["label"].values
     np.testing.assert_allclose(total, tree["log_likelihood"]["joint"], rtol=1e-9)
@@ -104,18 +51,17 @@ def test_pymc_computes_our_log_likelihood_of_other_rows() -> None:
 
 
 def test_summary_speaks_of_the_user_s_classes_and_columns() -> None:
-    rows = az.summary(BY_NAME["gaussian"].tree).index
-    assert {"pi[setosa]", "mu[virginica, petal width]", "sigma2[setosa, petal length]"} <= set(rows)
-    rows = az.summary(BY_NAME["mixed"].tree).index
-    assert {"bernoulli_theta[ham, bit]", "categorical_theta[spam, word, u]"} <= set(rows)
-    assert "theta[spam, x, y]" in az.summary(BY_NAME["markov"].tree).index
+    rows = {*az.summary(FITS["MixedNB"].tree).index}
+    assert {"pi[ash]", "gaussian_mu[birch, weight]", "gaussian_sigma2[ash, length]"} <= rows
+    assert {"bernoulli_theta[ash, wild]", "categorical_theta[cedar, size, XL]"} <= rows
+    assert "theta[birch, , a]" in az.summary(FITS["MarkovNB 1"].tree).index
 
 
 # ------------------------------------------------------------------------------ leave-one-out
 
 
 @every_case
-def test_loo_is_leave_one_out(case: Case) -> None:
+def test_loo_is_leave_one_out(case: Fit) -> None:
     of_labels = np.arange(len(case.codes)), case.codes
     joint = case.fitted.loo_log_joint(case.X, case.y)  # laws hold it to fits without each row
     log_p = joint - np.logaddexp.reduce(joint, axis=1, keepdims=True)
@@ -134,8 +80,8 @@ def test_loo_is_leave_one_out(case: Case) -> None:
 
 def test_loo_takes_rows_whose_labels_are_certain() -> None:
     """Classes so far apart that p(y | x) is 1 to the last digit, and one class alone."""
-    far = IRIS.to_numpy() + 1e3 * (SPECIES == "setosa")[:, None]
-    for y in (np.where(SPECIES == "setosa", "near", "far"), np.full(len(far), "all")):
+    far = REALS + 1e3 * (SPECIES == "ash")[:, None]
+    for y in (np.where(SPECIES == "ash", "near", "far"), np.full(len(far), "all")):
         clf = bg.GaussianNB().fit(far, y)
         loo = az.loo(clf.draw_posterior(X=far, y=y), var_name="label", pointwise=True)
         assert loo.elpd == pytest.approx(0.0, abs=1e-7)
@@ -147,13 +93,13 @@ def test_loo_takes_rows_whose_labels_are_certain() -> None:
 
 
 @every_case
-def test_a_flat_prior_has_no_weight(case: Case) -> None:
+def test_a_flat_prior_has_no_weight(case: Fit) -> None:
     with warnings.catch_warnings():
-        if case.name == "categorical":
+        if case.name == "CategoricalNB":
             warnings.filterwarnings("ignore", message="invalid value", category=RuntimeWarning)
-        table = az.psense_summary(case.tree, var_names=case.params, **JOINT)
+        table = az.psense_summary(case.tree, var_names=[*case.fitted.model_.params], **JOINT)
     moving = table["likelihood"].notna()  # the constants of a ragged table
-    if case.flat:
+    if case.name in FLAT:
         assert (table["prior"][moving] == 0).all()
         assert (table["diagnosis"] == "✓").all()
     assert (table["likelihood"][moving] > 0.05).all()

@@ -1,6 +1,5 @@
 """Groups that models are criticised by: against SciPy, row by row, and by their laws."""
 
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,48 +12,17 @@ from scipy.special import logsumexp
 
 import bayesgen as bg
 from bayesgen.datatree import groups
-from bayesgen.datatree.tree import read_draws
 from bayesgen.posterior import drawn
-from tests.estimators.cases import CASES, KINDS, sample
+from tests.datatree.fits import BOTH, Fit
+from tests.estimators.cases import KINDS
 
 RNG, N = np.random.default_rng(0), 12
-BOTH = ("label", "x")
 EVERY = ("prior", "prior_predictive", "posterior_predictive", "log_likelihood", "log_prior")
-
-
-class Fit:
-    """A case of the estimators with few rows, fitted and drawn from once."""
-
-    def __init__(self, name: str) -> None:
-        self.name, self.clf = name, CASES[name].make()
-        self.X, self.codes, self.y = sample(CASES[name], N)
-
-    @cached_property
-    def fitted(self) -> Any:
-        return self.clf.fit(self.X, self.y)
-
-    @cached_property
-    def encoded(self) -> Any:
-        return self.fitted.fitted_.read(self.X).encoded
-
-    @cached_property
-    def tree(self) -> Any:
-        return self.fitted.draw_posterior(500, 4, X=self.X, y=self.y, groups=EVERY, replicate=BOTH)
-
-    @cached_property
-    def theta(self) -> dict[str, np.ndarray]:
-        return read_draws(self.tree, self.fitted.model_.params, self.fitted.fitted_.coords)
-
-    @cached_property
-    def log_joint(self) -> np.ndarray:
-        """Return log p(c, x_i | theta) of every draw, (chain, draw, N, C)."""
-        log_density = self.fitted.model_.family.log_likelihood(self.encoded, self.theta)
-        return log_density + np.log(self.theta["pi"])[..., None, :]
 
 
 FITS = ("GaussianNB", "LinearDiscriminant", "QuadraticDiscriminant", "BernoulliNB", "MultinomialNB")
 FITS += ("PoissonNB", "CategoricalNB", "MixedNB", "MarkovNB 2")
-BY_NAME = {name: Fit(name) for name in FITS}
+BY_NAME = {name: Fit(name, N, EVERY, 500, 4) for name in FITS}
 every_case = pytest.mark.parametrize("case", BY_NAME.values(), ids=FITS)
 REAL, LABELS = BY_NAME["GaussianNB"].X, BY_NAME["GaussianNB"].y
 
