@@ -10,8 +10,10 @@ import sys
 import numpy as np
 import pytest
 from scipy import stats
+from scipy.special import softmax
 
 import bayesgen as bg
+from tests.estimators.test_against_scipy import log_class_weights, normal_inverse_gamma
 
 pytestmark = [pytest.mark.slow, pytest.mark.oldest]
 
@@ -40,18 +42,9 @@ def test_numba():
     rows = RNG.normal(size=(n, 3))
     y = (rows[:, 0] > 0.5).astype(int)
     clf = bg.GaussianNB(0.0, 1.0, 3.0, 1.0).fit(rows, y)
-    density = np.zeros((5, 2))
-    for c in (0, 1):
-        mine = rows[y == c]
-        count, mean = len(mine), mine.mean(axis=0)
-        kappa, nu = 1.0 + count, 3.0 + count
-        scatter = ((mine - mean) ** 2).sum(axis=0) + count / kappa * mean**2
-        sigma2 = (3.0 + scatter) / nu
-        scale = np.sqrt(sigma2 * (1 + 1 / kappa))
-        x = stats.t.logpdf(rows[:5], nu, count * mean / kappa, scale).sum(axis=1)
-        density[:, c] = x + np.log((count + 1) / (n + 2))
-    expected = np.exp(density - np.logaddexp(*density.T)[:, None])
-    np.testing.assert_allclose(clf.predict_proba(rows)[:5], expected, rtol=1e-8)
+    log_x = normal_inverse_gamma(rows, y, rows[:5], 0.0, 1.0, 3.0, 1.0, "class")
+    joint = log_x["posterior_predictive"] + log_class_weights(y)["posterior_predictive"]
+    np.testing.assert_allclose(clf.predict_proba(rows)[:5], softmax(joint, axis=1), rtol=1e-8)
 
 
 def test_arviz_intervals_and_summaries(clf):
