@@ -1,4 +1,4 @@
-"""Sums that are wide and do not cancel; the forms of rows: tests/laws/test_input_kinds."""
+"""Sums that do not cancel; the forms of rows: tests/laws/test_input_kinds."""
 
 import math
 
@@ -7,22 +7,10 @@ import pytest
 from scipy import sparse
 
 from bayesgen.numerics.rows import (
-    class_sums,
-    dot,
     exact_parts,
     refuse_negative_counts,
     sum_except,
 )
-
-
-def test_sums_of_narrow_numbers_are_wide():
-    X = np.full((1 << 14, 1), 1e4 + 1 / 3, dtype=np.float32)
-    total = class_sums(X, np.zeros(len(X), dtype=int), 1)
-    assert total[0, 0] == float(X[0, 0]) * len(X)
-    small = np.full((300, 1), 255, dtype=np.uint8)
-    for form in (small, sparse.csr_matrix(small)):
-        assert class_sums(form, np.zeros(300, dtype=int), 1)[0, 0] == 300 * 255
-        assert dot(form, np.array([[2.0]]))[0, 0] == 510
 
 
 def test_negative_counts_are_refused_with_their_place():
