@@ -401,16 +401,6 @@ def test_formats(found, name, begin, tmp_path):
     assert all(section.title in text for section in found.sections)
 
 
-def test_a_failure_leaves_the_old_file(found, tmp_path, monkeypatch):
-    path = tmp_path / "r.html"
-    path.write_text("old")
-    monkeypatch.setattr(type(found), "to_html", lambda report: "\ud800")
-    with pytest.raises(UnicodeEncodeError):
-        found.save(path)
-    assert path.read_text() == "old"
-    assert list(tmp_path.iterdir()) == [path]
-
-
 def test_what_is_refused(clf, found, tmp_path):
     new, labels = X[TEST], Y[TEST]
     for arguments, error, match in (
