@@ -8,7 +8,7 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis, QuadraticD
 from sklearn.metrics import accuracy_score, log_loss
 
 import bayesgen as bg
-from bayesgen.checks.compare import score
+from bayesgen.checks.compare import score, scored
 from bayesgen.families.names import METHODS
 from bayesgen.posterior.drawn import DrawnPosterior
 
@@ -79,9 +79,12 @@ def test_scores_of_peers_as_published(load, peer, published):
 
 
 def test_an_impossible_row_has_no_probability_anywhere():
-    found = score(np.array([[-np.inf, -np.inf], [0.0, -np.inf]]), np.array([0, 0]))
+    joint, codes = np.array([[-np.inf, -np.inf], [0.0, -np.inf]]), np.array([0, 0])
+    found = score(joint, codes)
     expected = {"accuracy": 0.5, "log_loss": np.inf, "brier": 0.5, "ece": 0.0, "impossible": 1.0}
     assert found == expected  # Brier errors of 1 and 0
+    note = scored("it", {METHODS[0]: joint}, codes)[0]["note"].item()
+    assert note == "1 of 2 rows cannot occur under any class, counted as wrong"
 
 
 def test_rows_and_labels_are_checked(iris):
@@ -118,6 +121,7 @@ def test_infinite_losses_have_no_error():
     clf = bg.BernoulliNB().fit([[0], [0], [1], [1]], ["a", "a", "b", "b"])
     table = bg.compare_predictives(clf, rows, y).sel(predictive="mle")
     assert float(table.log_loss) == np.inf == float(table.log_loss_diff)
+    assert "infinite log loss: some rows get probability 0" in table.note.item()
     assert np.isnan(table.log_loss_se)
     assert np.isnan(table.log_loss_diff_se)
     assert float(table.brier_se) > 0
