@@ -27,16 +27,6 @@ def test_examples_are_resolved_and_differ(case):
         )
 
 
-def test_merge_is_associative_and_commutative_and_makes_the_whole(case):
-    X, y = case.rows(24)
-    a, b, c = (case.stats(X[s], y[s]) for s in (slice(0, 5), slice(5, 6), slice(6, 24)))
-    whole = case.stats(X, y)
-    same_stats(case, a.merge(b).merge(c), whole)
-    same_stats(case, a.merge(b.merge(c)), whole)
-    same_stats(case, c.merge(a).merge(b), whole)
-    same_stats(case, b.merge(a), a.merge(b))
-
-
 def test_an_empty_block_of_rows_is_neutral(case):
     X, y = case.rows(10)
     stats, empty = case.stats(X, y), case.stats(X[:0], y[:0])
