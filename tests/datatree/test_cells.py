@@ -112,9 +112,7 @@ def test_cells_of_blocks_have_the_prefix_of_the_block() -> None:
 
 
 def test_labels_of_any_type_are_written(tmp_path: Any) -> None:
-    when = pd.to_datetime(["2024-01-01", "2024-02-01"])[np.arange(N) % 2]
-    mixed = TABLE[["hue"]].assign(n=np.arange(N) % 3, flag=np.arange(N) % 2 == 0, when=when)
-    mixed["when"] = mixed["when"].astype(str)
+    mixed = TABLE[["hue"]].assign(n=np.arange(N) % 3, flag=np.arange(N) % 2 == 0)
     tree = bg.CategoricalNB().fit(mixed, Y).draw_posterior(4, 1)
     tree.to_netcdf(tmp_path / "tree.nc", engine="h5netcdf")
     with xr.open_datatree(tmp_path / "tree.nc", engine="h5netcdf") as back:

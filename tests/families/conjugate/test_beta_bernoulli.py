@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from bayesgen.families.conjugate.beta_bernoulli import BetaBernoulli
-from bayesgen.families.errors import UndefinedEstimateError
 
 # 13 samples of two bits: class 0 once (1, 1); class 1 four times each of the other three rows
 
@@ -25,19 +24,6 @@ def test_real_weights_leave_no_trace_of_rounding():
     assert posterior.mle(seen)["theta"][0, 0] == 1
     with np.errstate(divide="ignore"):
         assert posterior.log_likelihood(np.zeros((1, 1)), posterior.mle(seen)) == -np.inf
-
-
-@pytest.mark.parametrize(
-    ("alpha", "beta", "expected"), [(1, 3, 0.0), (3, 1, 1.0), (0.5, 3, None), (1, 1, None)]
-)
-def test_map_at_the_edge(alpha, beta, expected):
-    a, b = np.full((2, 3), 2.0), np.full((2, 3), 2.0)
-    a[1, 2], b[1, 2] = alpha, beta
-    if expected is None:
-        with pytest.raises(UndefinedEstimateError, match="class 1, feature 2: a Beta density"):
-            BetaBernoulli(a, b).map()
-    else:
-        assert BetaBernoulli(a, b).map()["theta"][1, 2] == expected
 
 
 def test_huge_counts():

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from bayesgen.families.conjugate.dirichlet_categorical import CategoricalStats, DirichletCategorical
-from bayesgen.families.errors import UndefinedEstimateError
 
 SIZES = (3, 2, 4, 1)
 RNG = np.random.default_rng(0)
@@ -58,26 +57,6 @@ def test_chunks_with_different_categories_add_up():
     np.testing.assert_array_equal(whole.remove(a).counts, b.counts)
     with pytest.raises(ValueError, match="only rows that were merged"):
         a.remove(b)
-
-
-@pytest.mark.parametrize(
-    ("alpha", "expected"),
-    [
-        ([1, 3, 2, 0], [0, 2 / 3, 1 / 3, 0]),
-        ([0.2, 0, 0, 0], [1, 0, 0, 0]),
-        ([1, 1, 0, 0], "flat"),
-        ([0.9, 5, 5, 0], "unbounded"),
-    ],
-)
-def test_map_at_the_edge(alpha, expected):
-    full = np.full((2, 3, 4), 2.0)
-    full[1, 2] = alpha
-    family = DirichletCategorical(full)
-    if isinstance(expected, str):
-        with pytest.raises(UndefinedEstimateError, match=f"class 1, feature 2: .*{expected}"):
-            family.map()
-    else:
-        np.testing.assert_allclose(family.map()["theta"][1, 2], expected)
 
 
 def test_huge_counts():

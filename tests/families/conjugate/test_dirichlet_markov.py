@@ -165,26 +165,6 @@ def test_mle_makes_everything_unseen_impossible():
     assert (caught.value.class_index, caught.value.feature_index) == (1, None)
 
 
-@pytest.mark.parametrize(
-    ("document", "alpha", "mode"),
-    [
-        ([0, 1], 1.0, [0.5, 0.5]),
-        ([0, 0], 1.0, [1.0, 0.0]),
-        ([0, 0, 1], 0.5, [0.75, 0.25]),
-    ],
-)
-def test_map_at_the_edge(document, alpha, mode):
-    posterior = fitted(documents(document), [0], 1, 2, alpha=alpha)
-    np.testing.assert_allclose(posterior.map()["theta"], [[mode]])
-
-
-def test_a_table_without_a_mode_is_named():
-    flat = fitted(documents([0, 1, 0], [1, 1]), [0, 1], 2, 2, alpha=1.0)
-    with pytest.raises(UndefinedEstimateError, match=r"class 1.*\(0,\).*alpha > 1") as caught:
-        flat.map()  # class 1 has not seen the context 0
-    assert (caught.value.class_index, caught.value.feature_index) == (1, 1)
-
-
 def test_generation_gives_valid_codes_also_at_dead_ends():
     family = DirichletMarkov(3, 5, 0.01, length=50)
     stats = family.stats(documents([0, 1, 2], [3]), np.array([0, 1]), 2)

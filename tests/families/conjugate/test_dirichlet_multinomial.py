@@ -6,7 +6,6 @@ import pytest
 from scipy import sparse, stats
 
 from bayesgen.families.conjugate.dirichlet_multinomial import DirichletMultinomial
-from bayesgen.families.errors import UndefinedEstimateError
 
 
 def exact_predictive(x, alpha):
@@ -38,23 +37,6 @@ def test_cells_stored_twice_are_added():
     np.testing.assert_allclose(stats_of_messy.log_coefficient, stats_of_clean.log_coefficient)
     np.testing.assert_allclose(family.log_predictive(messy), family.log_predictive(clean))
     assert messy.nnz == 4  # the user's matrix is left as it was
-
-
-@pytest.mark.parametrize(
-    ("alpha", "expected"),
-    [
-        ([1, 3, 2], [0, 2 / 3, 1 / 3]),
-        ([1, 1, 1], "class 1: .*flat"),
-        ([5, 0.9, 5], "class 1, feature 1: .*unbounded"),
-    ],
-)
-def test_map_at_the_edge(alpha, expected):
-    family = DirichletMultinomial(np.array([[2.0, 3, 4], alpha]))
-    if isinstance(expected, str):
-        with pytest.raises(UndefinedEstimateError, match=expected):
-            family.map()
-    else:
-        np.testing.assert_allclose(family.map()["theta"][1], expected)
 
 
 def test_one_word_is_certain():

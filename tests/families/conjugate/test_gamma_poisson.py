@@ -7,7 +7,6 @@ from scipy import sparse, stats
 from scipy.integrate import quad
 
 from bayesgen.families.conjugate.gamma_poisson import GammaPoisson
-from bayesgen.families.errors import UndefinedEstimateError
 
 
 def test_the_default_prior_has_the_pooled_mean_of_each_column():
@@ -22,15 +21,6 @@ def test_the_default_prior_has_the_pooled_mean_of_each_column():
     X[:, 2] = np.nan  # nothing observed: the same
     again = family.resolve(family.stats(X, y, 3))
     np.testing.assert_allclose(again.rate, prior.rate, rtol=1e-13)
-
-
-def test_map_at_the_edge():
-    shape = np.full((2, 3), 2.0)
-    shape[1, 2] = 1.0
-    assert GammaPoisson(shape, np.ones((2, 3))).map()["rate"][1, 2] == 0
-    shape[1, 2] = 0.99
-    with pytest.raises(UndefinedEstimateError, match="class 1, feature 2: a Gamma density"):
-        GammaPoisson(shape, np.ones((2, 3))).map()
 
 
 def test_information_is_the_sum_over_counts():
