@@ -397,10 +397,8 @@ class DirichletMarkov(ConjugateFamily):
     def update(self, stats: ngrams.MarkovStats) -> Self:
         """Counts added over the union of the n-grams; the rest stays the prior's."""
         ngrams.check_ngrams(stats, self.order, self.n_tokens)
-        grams, mine, new = ngrams.union_of_counts(
-            (self.grams, self.counts), (stats.grams, stats.counts), self.n_tokens
-        )
-        return replace(self, grams=grams, counts=mine + new)
+        merged = ngrams.MarkovStats(self.grams, self.counts, self.n_tokens).merge(stats)
+        return replace(self, grams=merged.grams, counts=merged.counts)
 
     def refits(
         self, X: Array, y: Array, n_classes: int, weight: Array, new_weights: Iterable[Array]

@@ -38,7 +38,12 @@ from bayesgen.families.shared.densities import (
     dirichlet_mode,
     log_dirichlet_density,
 )
-from bayesgen.families.shared.documents import WordCounts, row_of_cells
+from bayesgen.families.shared.documents import (
+    IN_STATISTICS,
+    WordCounts,
+    refuse_fractional_counts,
+    row_of_cells,
+)
 from bayesgen.families.shared.hyperparameters import broadcast_priors
 from bayesgen.numerics import kernels, special
 from bayesgen.numerics import rows as passes
@@ -214,7 +219,7 @@ class DirichletMultinomial(WordCounts, ConjugateFamily):
             pm.Potential(f"{prefix}x", log_p)
         elif X is not None:
             self.check(X)
-            pymc_parts.refuse_fractional(X)
+            refuse_fractional_counts(X, IN_STATISTICS)
             counts = pymc_parts.cells_data(prefix, X, whole=True)
             pm.Multinomial(
                 f"{prefix}x",

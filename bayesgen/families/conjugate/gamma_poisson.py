@@ -20,6 +20,7 @@ from bayesgen.families.names import CLASS, FEATURE
 from bayesgen.families.records import Hyperparameter, array
 from bayesgen.families.shared import densities, pymc_parts
 from bayesgen.families.shared.codes import look_up
+from bayesgen.families.shared.documents import IN_STATISTICS, refuse_fractional_counts
 from bayesgen.families.shared.hyperparameters import broadcast_prior
 from bayesgen.numerics import rows as passes
 from bayesgen.numerics import special
@@ -143,7 +144,7 @@ class GammaPoisson(ConjugateFamily):
             pm.Potential(f"{prefix}x", log_p.sum())
         elif X is not None:
             passes.refuse_negative_counts(X)
-            pymc_parts.refuse_fractional(X)
+            refuse_fractional_counts(X, IN_STATISTICS)
             pymc_parts.observe_cells(prefix, X, pm.Poisson.dist, rate[y])
         return {"rate": rate}
 

@@ -139,8 +139,7 @@ class HierarchicalBernoulli(Family):
         if X is not None and not summed:
             pymc_parts.observe_cells(prefix, X, _cells, theta[y])
         elif X is not None:
-            codes = pymc_parts.known_codes(y)
-            on, off = _count(X, codes, len(pm.modelcontext(None).coords[CLASS]))
+            on, off = _count(X, y.get_value(), len(pm.modelcontext(None).coords[CLASS]))
             ones, total = (pm.Data(f"{prefix}{k}", v) for k, v in (("ones", on), ("n", on + off)))
             log_p = ones * log_odds - total * pt.softplus(log_odds)
             pm.Potential(f"{prefix}x", log_p.sum())

@@ -182,7 +182,7 @@ class NegativeBinomial(Family):
         mu = pymc_parts.parameter(self, prefix, "mu", shrunk)
         if X is not None and summed:
             counts, _ = self._split(X)  # an exposure may be a fraction
-            refuse_fractional_counts(passes.stored_cells(counts, slice(None)).data)
+            refuse_fractional_counts(counts)
             theta = {"mu": mu, "delta": delta}
             log_p = self.pymc_log_likelihood(X, theta, prefix=f"{prefix}x_")
             pm.Potential(f"{prefix}x", log_p[pt.arange(X.shape[0]), y].sum())
@@ -195,7 +195,7 @@ class NegativeBinomial(Family):
         import pymc as pm
 
         X, w = self._split(X)
-        refuse_fractional_counts(passes.stored_cells(X, slice(None)).data)
+        refuse_fractional_counts(X)
         counted = self._counted(X.shape[1])
         exposure = pm.Data(f"{prefix}exposure", w, dims=OBS)[:, None]
 

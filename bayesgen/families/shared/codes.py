@@ -220,25 +220,3 @@ def pymc_log_likelihood_of_bits(f, X: Matrix, theta, *, prefix: str = ""):
             f"{prefix}missing", passes.stored_cells(missing, slice(None)), off
         )
     return log_p + off.sum(axis=0)
-
-
-# ------------------------------------------------------------------------------------------------
-# Tables of counts as they would be if the labels told nothing: hypergeometric.
-
-_MOST = 1e9  # NumPy's hypergeometric distribution refuses more
-
-
-def _hypergeometric(rng: np.random.Generator, good: Array, bad: Array, n: Array) -> Array:
-    """Draw how many of n are good, without replacement; normal where there are 1e9 and more."""
-    total = good + bad
-    large = total >= _MOST
-    if not large.any():
-        return rng.hypergeometric(good.astype(np.int64), bad.astype(np.int64), n.astype(np.int64))
-    few = [np.where(large, 0.0, v).astype(np.int64) for v in (good, bad, n)]
-    good_drawn = rng.hypergeometric(*few).astype(np.float64)
-    share = good[large] / total[large]
-    spread = n[large] * share * (1 - share) * (total[large] - n[large]) / (total[large] - 1)
-    draws = np.rint(n[large] * share + np.sqrt(spread) * rng.standard_normal(share.shape))
-    low, high = np.maximum(0, n[large] - bad[large]), np.minimum(n[large], good[large])
-    good_drawn[large] = np.clip(draws, low, high)
-    return good_drawn

@@ -37,11 +37,17 @@ def row_of_cells(cells: sparse.csr_matrix) -> Array:
     return np.repeat(np.arange(cells.shape[0]), np.diff(cells.indptr))
 
 
-def refuse_fractional_counts(values: Array) -> None:
-    """Raise unless the counts are whole; NaN is not looked at."""
-    if np.any((values != np.floor(values)) & (values == values)):
-        worst = values[(values != np.floor(values)) & (values == values)][0]
-        raise ValueError(
-            f"counts must be whole numbers to be fitted, got {worst:g}; a table of weights "
-            "(tf-idf) has no likelihood here: give the counts themselves"
-        )
+def refuse_fractional_counts(
+    X: Matrix, why: str = "a table of weights (tf-idf) has no likelihood: give the counts"
+) -> None:
+    """Raise unless the counts are whole, as PyMC's distributions take them; NaN is let pass."""
+    values = X.data if sparse.issparse(X) else np.asarray(X)
+    fractional = values[(values != np.floor(values)) & (values == values)]
+    if len(fractional):
+        raise ValueError(f"counts must be whole numbers here, got {fractional[0]:g}; {why}")
+
+
+# of closed forms, whose mass is continued by the gamma function
+IN_STATISTICS = (
+    "likelihood='rows' observes counts; likelihood='statistics' has the same density, continued"
+)

@@ -141,23 +141,6 @@ def first_of_contexts(grams: Array) -> Array:
     return fresh
 
 
-def union_of_counts(
-    a: tuple[Array, Array], b: tuple[Array, Array], n_tokens: int
-) -> tuple[Array, Array, Array]:
-    """Union of two sets of n-grams, and the counts (C, U) of both over it.
-
-    `a` and `b` are pairs: n-grams (G, n) and their counts (C, G).
-    """
-    rows = np.concatenate([a[0], b[0]])
-    grams, index = _distinct(list(rows.T), len(rows), n_tokens)
-    wide = []
-    for counts, place in ((a[1], index[: len(a[0])]), (b[1], index[len(a[0]) :])):
-        union = np.zeros((len(counts), len(grams)))
-        union[:, place] = counts
-        wide.append(union)
-    return grams, wide[0], wide[1]
-
-
 # --------------------------------------------------------------------------- finding them again
 
 
@@ -378,13 +361,19 @@ class MarkovStats(Stats):
         return type(self)(grams[order], self.counts[:, order], n_tokens)
 
     def _aligned(self, other: Self) -> tuple[Array, Array, Array]:
+        """Return the union of the n-grams (U, n), and the counts (C, U) of both over it."""
         if self.grams.shape[1] != other.grams.shape[1]:
             raise ValueError(
                 f"statistics of order {self.grams.shape[1]} and of order "
                 f"{other.grams.shape[1]} do not add up"
             )
+        rows = np.concatenate([self.grams, other.grams])
         n_tokens = max(self.n_tokens, other.n_tokens)
-        return union_of_counts((self.grams, self.counts), (other.grams, other.counts), n_tokens)
+        grams, place = _distinct(list(rows.T), len(rows), n_tokens)
+        wide = np.zeros((2, len(self.counts), len(grams)))
+        wide[0][:, place[: len(self.grams)]] = self.counts
+        wide[1][:, place[len(self.grams) :]] = other.counts
+        return grams, *wide
 
 
 def check_ngrams(stats: MarkovStats, order: int, n_tokens: int) -> None:

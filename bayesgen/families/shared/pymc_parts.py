@@ -312,13 +312,6 @@ def seen_data(prefix: str, X: Matrix):
     return pm.Data(f"{prefix}seen", seen, dims=(OBS, f"{prefix}{FEATURE}"))
 
 
-def known_codes(y) -> Array:
-    """Return the class codes of rows, from the data container that holds them in a PyMC model."""
-    if hasattr(y, "get_value"):
-        return np.asarray(y.get_value())
-    return np.asarray(y.eval() if hasattr(y, "eval") else y)
-
-
 def observe_cells(
     prefix: str,
     X: Matrix,
@@ -455,16 +448,6 @@ def sum_codes(name: str, X: Matrix, real: Array, theta):
         (np.ones(len(row)), (row, place[j, code])), shape=(len(codes), int(real.sum()))
     )
     return sum_cells(name, cells, pt.log(theta[(slice(None), *np.nonzero(real))]).T)
-
-
-def refuse_fractional(X: Matrix) -> None:
-    """Raise unless the counts of rows are whole: PyMC's distributions of counts take no others."""
-    values = X.data if sparse.issparse(X) else np.asarray(X)
-    if np.any((values != np.floor(values)) & (values == values)):
-        raise ValueError(
-            "likelihood='rows' observes counts, which must be whole numbers; X has fractional "
-            "ones, for which likelihood='statistics' has the same density, continued"
-        )
 
 
 def dirichlet(name: str, alpha: Array, a, dims: tuple[str, ...]):
