@@ -1,4 +1,7 @@
-"""Errors carry facts: row, column, advice. Whoever tells them elsewhere reads no message."""
+"""Errors carry facts: row, column, advice. Whoever tells them elsewhere reads no message.
+
+Rows and columns of what is refused: tests/estimators/test_errors.
+"""
 
 import importlib
 import pickle
@@ -67,22 +70,6 @@ def test_placed_keeps_the_type():
         assert getattr(caught.value, "row", None) == getattr(error, "row", None)
     with pytest.raises(KeyError), placed("there"):
         raise KeyError("x")
-
-
-@pytest.mark.parametrize(
-    ("call", "row", "column"),
-    [
-        (lambda: bg.GaussianNB().fit(X, ["p", None, "q", "q"]), 1, None),
-        (lambda: bg.GaussianNB().fit(X, Y, sample_weight=[1, 1, 1e-320, 1]), 2, None),
-        (lambda: bg.MarkovNB().fit(["a", None, "b"], ["p", "q", "q"]), 1, None),
-        (lambda: bg.CategoricalNB(unseen="raise").fit(X, Y).predict(X + 9), 0, "a"),
-    ],
-)
-def test_rows_of_labels_weights_documents_and_categories_are_facts(call, row, column):
-    """Those of cells: tests/estimators/test_errors."""
-    with pytest.raises((InputError, InputTypeError)) as caught:
-        call()
-    assert (caught.value.row, caught.value.column) == (row, column)
 
 
 def test_warnings_name_the_line_of_the_caller():

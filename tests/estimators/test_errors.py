@@ -122,15 +122,20 @@ FITS = [
 ]
 
 
+def check_place(error):
+    """Rows and columns are facts, not words alone."""
+    rows = re.findall(r"(?:in row|is row|document) (\d+)", str(error))
+    if len(rows) == 1:
+        assert error.row == int(rows[0])
+        assert error.column is None or f"column {error.column!r}" in str(error)
+
+
 @pytest.mark.parametrize(("clf", "X", "message"), FITS, ids=[message for *_, message in FITS])
 def test_errors_of_a_fit_say_what_where_and_what_to_do(clf, X, message):
     n = 2 if sparse.issparse(X) or not hasattr(X, "__len__") else len(X)
     with pytest.raises((TypeError, ValueError), match=f"(?s){message}") as error:
         clf.fit(X, [0, 1, 1][:n])
-    place = re.search(r"in row (\d+)", str(error.value))
-    if place:  # which is a fact, not a word alone
-        assert error.value.row == int(place[1])
-        assert f"column {error.value.column!r}" in str(error.value)
+    check_place(error.value)
 
 
 FITTED, (CLF, X, Y) = NB().fit(TWO, [0, 1]), fitted(CASES["GaussianNB"])
@@ -236,7 +241,8 @@ REFUSED = {
         (declared(1), "list of labels"),
         (lambda: bg.fit_stream(POOL, [(X, Y)], classes=[0, 1]), "classes= is not for a pool"),
         (lambda: bg.fit_stream(POOL, [(X, Y)], checkpoint="c.nc"), "checkpoint= is not for a pool"),
-        # groups, and the training rows
+        # weights, groups, and the training rows
+        (lambda: NB().fit(TWO, [0, 1], [1, 1e-320]), "sample_weight holds .* in row 1, below"),
         (grouped([1, 2]), "one entry for each of 60 rows"),
         (grouped([None, *range(59)]), "groups has no name in row 0"),
         (lambda: FITTED.loo(TWO, [0, 1], groups=pd.Series(["a", None])), "no name in row 1"),
@@ -355,8 +361,9 @@ REFUSED = {
 @pytest.mark.filterwarnings("ignore::bayesgen.UnknownCategoryWarning")
 @pytest.mark.filterwarnings("ignore::bayesgen.MonteCarloWarning")
 def test_refusals_say_what_where_and_what_to_do(error, call, message):
-    with pytest.raises(error, match=f"(?s){message}"):
+    with pytest.raises(error, match=f"(?s){message}") as caught:
         call()
+    check_place(caught.value)
 
 
 ASH = ["ash", "ash", "birch", "birch"]
