@@ -41,22 +41,26 @@ def draw(f, alpha, n, seed=0):
     return softmax(label_shift.draw_weights(rng, f[None], alpha, around), axis=1)
 
 
-@pytest.mark.parametrize("alpha", [(1, 1), (0.5, 3), (30, 0.2), (0.2, 0.5), (50, 1e6)])
-def test_rows_that_tell_nothing_leave_the_prior(alpha):
+COUNT = np.array([30, 5, 0])  # none of the last class
+CERTAIN = np.repeat(np.eye(3), COUNT, axis=0).T
+
+
+@pytest.mark.parametrize(
+    ("f", "alpha", "count"),
+    [
+        *(
+            (np.ones((2, 1000)), alpha, np.zeros(2))
+            for alpha in [(1, 1), (0.5, 3), (30, 0.2), (0.2, 0.5), (50, 1e6)]
+        ),
+        *((CERTAIN, alpha, COUNT) for alpha in [(900, 100, 30), (1, 1, 1), (0.05, 0.05, 2)]),
+    ],
+)
+def test_rows_that_tell_nothing_leave_the_prior_and_certain_labels_are_counted(f, alpha, count):
     """A sampler by labels alone would need some m = 1000 steps to forget its start."""
-    rho = draw(np.ones((2, 1000)), np.array(alpha, float), 2000)
-    assert stats.kstest(rho[:, 0], stats.beta(*alpha).cdf).pvalue > 0.001
-
-
-@pytest.mark.parametrize("alpha", [(900.0, 100.0, 30.0), (1.0, 1.0, 1.0), (0.05, 0.05, 2.0)])
-def test_labels_that_are_certain_are_counted(alpha):
-    alpha = np.array(alpha)
-    codes = np.repeat([0, 1], [30, 5])  # none of the last class
-    rho = draw(np.eye(3)[codes].T, alpha, 2000)
-    after = alpha + np.bincount(codes, minlength=3)
-    for c in range(3):
-        expected = stats.beta(after[c], after.sum() - after[c])
-        assert stats.kstest(rho[:, c], expected.cdf).pvalue > 0.001
+    after = alpha + count
+    rho = draw(f, np.array(alpha, float), 2000)
+    for c, a in enumerate(after):
+        assert stats.kstest(rho[:, c], stats.beta(a, after.sum() - a).cdf).pvalue > 0.001
 
 
 @pytest.mark.parametrize(("m", "spread"), [(1, 1), (1, 500), (40, 1), (40, 0.01), (2000, 3)])
