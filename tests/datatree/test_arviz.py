@@ -3,17 +3,13 @@
 import warnings
 from typing import Any
 
+import arviz as az
 import numpy as np
 import pytest
 
 import bayesgen as bg
 from tests.datatree.fits import Fit
-from tests.graphs import PYTHON
-
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # warnings at import of these packages are not ours
-    import arviz as az
-    import pymc as pm
+from tests.graphs import PYTHON, pm
 
 PYMC: dict[str, Any] = {"progressbar": False, "compile_kwargs": {"mode": PYTHON}}
 JOINT: dict[str, Any] = {"likelihood_var_names": "joint"}

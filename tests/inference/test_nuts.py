@@ -1,6 +1,5 @@
 """Sampling by NUTS: one program a shape, weighted rows, refusals, what is said of chains."""
 
-import warnings
 from collections import deque
 from typing import Any
 
@@ -12,11 +11,7 @@ import bayesgen as bg
 from bayesgen.inference import nuts, sampled
 from bayesgen.inference.nuts import SamplingError, refuse_incomplete
 from tests.averages import averages
-from tests.graphs import PYTHON, pytensor
-
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # warnings at import of PyMC and PyTensor are not ours
-    import pymc as pm
+from tests.graphs import PYTHON, pm, pytensor
 
 RNG = np.random.default_rng(2)
 Y = np.array(list("abcabcabcabcabcabc"))
