@@ -50,6 +50,7 @@ def test_every_likelihood_takes_new_rows():
         clf.to_pymc(REAL, Y, likelihood="rows", X_new=few),
     ):
         assert model.named_vars_to_dims["class_probability"] == ("new_obs_id", "class")
+    np.testing.assert_array_equal(model["new_rows"].get_value(), few)  # as the user has them
     pm.set_data({"new_rows": REAL[:9]}, model=model)  # other rows need no other model
     frame = pd.DataFrame(REAL[:, :2], columns=["long", "wide"])
     robust = bg.StudentTNB().with_posterior(robust_draws(4), frame, Y)

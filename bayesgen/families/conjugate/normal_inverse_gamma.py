@@ -650,15 +650,9 @@ class NormalInverseGamma(ConjugateFamily):
     def pymc_log_likelihood(self, X: Matrix, theta, *, prefix: str = ""):
         """Return (N, C) tensor, over the observed cells of the live columns."""
         import pymc as pm
-        import pytensor.tensor as pt
 
-        seen = ~np.isnan(X) & self.live
-        x = pm.Data(f"{prefix}rows", np.where(seen, X - self.shift, 0.0))[:, None, :]
-        mask = pm.Data(f"{prefix}seen", seen.astype(np.float64))[:, None, :]
-        variance = self.with_axes(theta["sigma2"])
-        step = x - (theta["mu"] - self.shift)
-        cells = pt.log(2 * np.pi * variance) + pt.square(step) / variance
-        return -0.5 * (mask * cells).sum(axis=-1)
+        cells = pm.Normal.dist(theta["mu"], self._sd(theta))
+        return pymc_parts.log_likelihood_of_cells(prefix, X, cells, self.live)
 
 
 # ------------------------------------------------------------------------------------------------

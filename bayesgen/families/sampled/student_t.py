@@ -103,13 +103,8 @@ class StudentT(Family):
 
     def pymc_log_likelihood(self, X: Matrix, theta, *, prefix: str = ""):
         """Sums over the observed cells."""
-        import pymc as pm
-
-        seen = ~np.isnan(X)
-        x = pm.Data(f"{prefix}rows", np.where(seen, X, 0.0))[:, None, :]
-        mask = pm.Data(f"{prefix}seen", seen.astype(np.float64))[:, None, :]
-        dist = pm.StudentT.dist(nu=theta["nu"], mu=theta["mu"], sigma=theta["sigma"])
-        return (mask * pm.logp(dist, x)).sum(axis=-1)
+        cells = _cells(theta["nu"], theta["mu"], theta["sigma"])
+        return pymc_parts.log_likelihood_of_cells(prefix, X, cells)
 
 
 def _cells(nu, mu, sigma, **size):

@@ -406,6 +406,22 @@ def observe_rows(
     )
 
 
+def log_likelihood_of_cells(prefix: str, X: Matrix, distribution: Tensor, counted: Any = True):
+    """Return (N, C) tensor: sums over the observed cells of rows, the data ``{prefix}rows``.
+
+    Parameters
+    ----------
+    distribution : unnamed PyMC distribution of the cells of each class (C, D)
+    counted : as in `observe_cells`
+    """
+    import pymc as pm
+
+    seen = ~np.isnan(X) & counted
+    x = pm.Data(f"{prefix}rows", np.where(seen, X, 0.0))[:, None, :]
+    mask = pm.Data(f"{prefix}seen", seen.astype(np.float64))[:, None, :]
+    return (mask * pm.logp(distribution, x)).sum(axis=-1)
+
+
 def sum_cells(name: str, cells: sparse.csr_matrix, table):
     """Return (N, C) tensor ``cells @ table``: sums over the cells of each row.
 
