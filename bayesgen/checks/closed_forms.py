@@ -85,6 +85,10 @@ class Case:
         """Positions of a few rows."""
         return spaced(self.X.shape[0], _FEW_ROWS)
 
+    def cause(self, error: UndefinedEstimateError) -> str:
+        """Return why there is no estimate, in the names of classes and columns."""
+        return error.renamed(self.classes, self.coords.get(FEATURE, ())).cause
+
     def fitted_to(self, rows: Array) -> ClassModel:
         """Return the posterior of some of the rows."""
         return self.prior.update(self.stats_of(rows))
@@ -177,17 +181,18 @@ def maxima(case: Case) -> Iterator["pd.DataFrame"]:
     n = int(np.clip((NUMBERS >> 3) // family.n_parameters(), 2, THETAS))
     draws = family.draw(np.random.default_rng(1), n)
     mle = partial(family.mle, case.stats.features)
-    yield _maximum("mle", "likelihood", mle, case.log_likelihood, draws)
+    yield _maximum(case, "mle", "likelihood", mle, case.log_likelihood, draws)
     try:
         density = family.capability(ThetaDensity)
         log_density = graph_posterior(case) if density is None else density.log_density
     except NotImplementedError as error:
         yield skipped(ESTIMATES, "method='map'", error)
     else:
-        yield _maximum("map", "posterior density", family.map, log_density, draws)
+        yield _maximum(case, "map", "posterior density", family.map, log_density, draws)
 
 
 def _maximum(
+    case: Case,
     name: str,
     what: str,
     estimate: Callable[[], Theta],
@@ -198,7 +203,7 @@ def _maximum(
     try:
         best = estimate()
     except UndefinedEstimateError as error:
-        return skipped(ESTIMATES, variable, error)
+        return skipped(ESTIMATES, variable, case.cause(error))
     at_best = float(log_density({k: np.asarray(v)[None] for k, v in best.items()})[0])
     if not np.isfinite(at_best):
         return skipped(ESTIMATES, variable, f"it is at the edge, where the {what} is not finite")
@@ -228,7 +233,7 @@ def means(case: Case, rng: np.random.Generator) -> Iterator["pd.DataFrame"]:
     try:
         exact = family.mean()
     except UndefinedEstimateError as error:
-        yield skipped(ESTIMATES, "method='posterior_mean'", error)
+        yield skipped(ESTIMATES, "method='posterior_mean'", case.cause(error))
         return
     draws = family.draw(rng, int(np.clip(NUMBERS // family.n_parameters(), 2000, _DRAWS)))
     for name, value in exact.items():

@@ -160,7 +160,7 @@ def test_the_outcome_says_what_could_not_be_compared(monkeypatch):
     result = bg.validate(clf, X, [0, 1, 1, 1, 1, 1, 1, 1], **QUIET)  # one row of class 0
     assert result.passed, str(result)
     (words,) = result.not_compared
-    assert words.startswith("method='mle': method='mle' is undefined for class 0")
+    assert words.startswith("method='mle': class 0, feature 'x0': the rows do not vary")
     assert "class weights" in result.exact
     assert "method='mle'" not in result.exact
     assert f"Not compared: {words}." in str(result)
