@@ -9,4 +9,4 @@ def averages(clf, X, class_prior=None):
     draws = fitted.posterior
     if draws.exact:
         draws = drawn_posterior(fitted, fitted.training.draws)
-    return draws.estimate(fitted.encoded(X), fitted.weights_of(class_prior))
+    return draws.monte_carlo(fitted.encoded(X), fitted.weights_of(class_prior))

@@ -508,9 +508,8 @@ def _predictive(
 ) -> Iterator["pd.DataFrame"]:
     """Compare densities and probabilities of rows with their estimates, where those are sound."""
     posterior = fitted.fitted_.posterior
-    estimated = DrawnPosterior(posterior.prior, posterior.model, posterior.stats, theta).estimate(
-        rows
-    )
+    by_draws = DrawnPosterior(posterior.prior, posterior.model, posterior.stats, theta)
+    estimated = by_draws.monte_carlo(rows)
     joint, ess = posterior.log_joint(rows), estimated.weight_ess
     n_draws = theta[CLASS_WEIGHTS].shape[0] * theta[CLASS_WEIGHTS].shape[1]
     sound = ess >= _SOUND * n_draws

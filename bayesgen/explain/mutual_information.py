@@ -68,7 +68,7 @@ def mutual_information(
     refuse_unknown("unit", unit, ("bits", "nats"))
     posterior, names = fitted.closed_form, fitted.feature_names
     try:
-        theta = posterior.model.estimate(method, posterior.stats)
+        theta = posterior.estimate(method)
         weights = posterior.class_weights(method)
     except UndefinedEstimateError as error:
         raise error.renamed(fitted.classes, names) from None

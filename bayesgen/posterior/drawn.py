@@ -14,7 +14,7 @@ from bayesgen.families.errors import UndefinedEstimateError
 from bayesgen.families.names import CLASS_WEIGHTS, Method
 from bayesgen.numerics.rows import Matrix, has_nan, row_blocks
 from bayesgen.numerics.special import Array, log_softmax, log_sum_exp, log_sum_of_others
-from bayesgen.posterior.joint_draws import JointDraws, Training
+from bayesgen.posterior.interface import BLOCK, JointDraws, Posterior, Training
 from bayesgen.posterior.model import (
     ClassModel,
     ClassStats,
@@ -22,8 +22,6 @@ from bayesgen.posterior.model import (
     draw_shape,
     log_class_weights,
     log_weights,
-    log_weights_without,
-    plug_in_score,
     score,
 )
 
@@ -44,7 +42,6 @@ from bayesgen.posterior.model import (
 #
 # Shapes as in `bayesgen.families.contract`; theta is {name: (chain, draw, *dims)}.
 
-_BLOCK = 1 << 21  # log densities held at a time: 16 MiB of float64
 _SLICE = 1 << 19  # of these, worked on at a time: a few temporaries of 4 MiB
 _FEWEST_OF_A_TAIL = 5  # draws, of which ArviZ takes a fifth for the tail
 _FEWEST_DRAWS = 4  # of a chain, below which no autocorrelation can be estimated
@@ -92,33 +89,6 @@ class MonteCarlo(NamedTuple):
             most = expit(high - log_sum_of_others(low))
             least = expit(low - log_sum_of_others(high))
             return np.asarray((most - least > _OPEN).any(axis=0))
-
-
-def estimate(family: Family, theta: Theta, X: Matrix, class_weights: Array) -> MonteCarlo:
-    """`MonteCarlo` of each row; parameters as in `log_joint`.
-
-    `class_weights` may be draws (chain, draw, C) that depend on theta: then pi_c p(x | theta_c)
-    is averaged.
-
-    Raises
-    ------
-    ValueError
-        If a chain has fewer than 4 draws.
-    """
-    n_classes = class_weights.shape[-1]
-    log_pi = log_weights(class_weights)
-    drawn = class_weights.ndim > 1
-    parts = []
-    for _, f in log_densities(family, theta, X, n_classes):
-        if drawn:
-            f += log_pi[..., None, :]
-        for rows in row_blocks(f.shape[2], f.size // f.shape[2], _SLICE):
-            # (n, C, chain, draw): every sum below is over the last axes
-            block = np.ascontiguousarray(np.moveaxis(f[:, :, rows], (0, 1), (2, 3)))
-            parts.append(_of_block(block, np.zeros(n_classes) if drawn else log_pi))
-    if not parts:
-        return MonteCarlo(*(np.empty((0, n_classes)) for _ in MonteCarlo._fields))
-    return MonteCarlo(*map(np.concatenate, zip(*parts, strict=True)))
 
 
 def refuse_few_draws(chain_length: int) -> None:
@@ -212,24 +182,24 @@ def log_densities(
     flat = {name: value.reshape(n_draws, *value.shape[2:]) for name, value in theta.items()}
     size = sum(value[0].size for value in flat.values())  # of one theta
     # what a family derives from theta it derives once per block: no fewer rows than that is worth
-    numbers = max(_BLOCK, n_draws * size // 8)
+    numbers = max(BLOCK, n_draws * size // 8)
     for rows in row_blocks(X.shape[0], n_draws * n_classes, numbers):
         f = np.empty((n_draws, rows.stop - rows.start, n_classes))  # ours, to be overwritten
-        for draws in row_blocks(n_draws, size, _BLOCK):
+        for draws in row_blocks(n_draws, size, BLOCK):
             f[draws] = density(X[rows], {k: v[draws] for k, v in flat.items()})
         if np.isnan(f.min()):
             raise no_density(f, X, rows.start)
         yield rows, f.reshape(*lead, *f.shape[1:])
 
 
-def no_density(f: Array, X: Matrix, first_row: int, first_draw: int = 0) -> InputError:
+def no_density(f: Array, X: Matrix, first_row: int) -> InputError:
     """Return what to raise where (s, n, C) log densities of X from `first_row` on are NaN."""
     draw, row, c = np.argwhere(np.isnan(f))[0]
     row += first_row
     why = "the draws are no parameters of this family"
     if has_gap(X, row):
         why = MISSING_WITHOUT_DENSITY
-    what = f"log p(x | theta) is NaN for draw {first_draw + draw}"
+    what = f"log p(x | theta) is NaN for draw {draw}"
     return InputError(what, f", class {c}: {why}", row=row, place=", row {}")
 
 
@@ -295,8 +265,8 @@ _SAME = 1e-10  # spread of a log likelihood over draws that is rounding
 
 
 @dataclass(frozen=True, eq=False)
-class DrawnPosterior:
-    """Draws of theta, with the interface of `ExactPosterior`.
+class DrawnPosterior(Posterior):
+    """Draws of theta.
 
     Parameters
     ----------
@@ -320,22 +290,13 @@ class DrawnPosterior:
     theta: Theta
     exact_weights: bool = True
 
-    exact: ClassVar[bool] = False
     drawn: ClassVar[bool] = True
-    draws_need_rows: ClassVar[bool] = False
-    members: ClassVar[tuple[()]] = ()
-    mixture: ClassVar[tuple[()]] = ()
-    scored: ClassVar[None] = None
+    members = ()
 
     @property
     def n_draws(self) -> int:
         """Return the number of draws of all chains."""
         return int(np.prod(self.shape))
-
-    @property
-    def has_weights(self) -> bool:
-        """Return whether there are class weights."""
-        return self.model.generative
 
     def with_draws(self, theta: Theta, exact_weights: bool) -> Self:
         """Return the same with other draws."""
@@ -362,11 +323,6 @@ class DrawnPosterior:
                     raise ValueError("a draw of the posterior is no parameter of the model")
 
     @property
-    def params(self) -> dict[str, tuple[str, ...]]:
-        """{name: dims} of every parameter."""
-        return self.model.params
-
-    @property
     def shape(self) -> tuple[int, ...]:
         """Number of chains, and of draws of each."""
         return draw_shape(self.model.family, self.theta)
@@ -378,14 +334,8 @@ class DrawnPosterior:
         weights: Array = self.theta[CLASS_WEIGHTS].mean(axis=(0, 1))
         return weights
 
-    def log_joint(
-        self,
-        X: Matrix,
-        method: Method = "posterior_predictive",
-        class_prior: Array | None = None,
-        quantity: Quantity = "density",
-    ) -> Array:
-        """Average (N, C) log p(y = c, x_i) over draws, or plug their mean in.
+    def _predictive(self, X: Matrix, class_prior: Array | None, quantity: Quantity) -> Array:
+        """Average over draws; one draw is its own mean.
 
         Warns
         -----
@@ -393,24 +343,22 @@ class DrawnPosterior:
             Where the average cannot be trusted for what `quantity` says: draws too few for a
             density may be plenty for the probability of a class that is certain.
         """
-        if method == "posterior_predictive":
-            if self.n_draws > 1:
-                result = self.estimate(X, class_prior)
-                warn_in_doubt(result, quantity)
-                return result.log_joint
-            method = "posterior_mean"  # one draw is its own mean
-        theta = self.mean(method)
-        log_x = plug_in_score(self.model.family, method, quantity)(X, theta)
-        if class_prior is None:
-            generative = CLASS_WEIGHTS in theta
-            class_prior = theta[CLASS_WEIGHTS] if generative else self.class_weights(method)
-        log_x += log_weights(class_prior)
-        return log_x
+        if self.n_draws == 1:
+            return self._plugged_in(X, "posterior_mean", class_prior, quantity)
+        result = self.monte_carlo(X, class_prior)
+        warn_in_doubt(result, quantity)
+        return result.log_joint
 
-    def estimate(self, X: Matrix, class_prior: Array | None = None) -> MonteCarlo:
+    def monte_carlo(self, X: Matrix, class_prior: Array | None = None) -> MonteCarlo:
         """Return the posterior predictive with its Monte Carlo error.
 
-        The class weights are integrated exactly where that is possible, and not drawn.
+        The class weights are integrated exactly where that is possible. Where they are drawn, and
+        depend on theta, pi_c p(x | theta_c) is averaged.
+
+        Raises
+        ------
+        ValueError
+            If a chain has fewer than 4 draws.
 
         Examples
         --------
@@ -421,15 +369,30 @@ class DrawnPosterior:
         >>> model = ClassModel(np.array([2.0, 13.0]), BetaBernoulli(ones, zeros))
         >>> draws = model.draw(np.random.default_rng(0), 4000)
         >>> theta = {k: value.reshape(4, 1000, *value.shape[1:]) for k, value in draws.items()}
-        >>> result = DrawnPosterior(model, model, None, theta).estimate(np.array([[1, 1]]))
+        >>> result = DrawnPosterior(model, model, None, theta).monte_carlo(np.array([[1, 1]]))
         >>> float(result.probability[0, 0]), float(result.mcse[0, 0])
         (0.3485, 0.0026)
         """
-        weights = class_prior
-        if weights is None:
-            exact = self.exact_weights or not self.model.generative
-            weights = self.model.mean_weights() if exact else self.theta[CLASS_WEIGHTS]
-        return estimate(self.model.family, self.theta, X, weights)
+        known = self._known_weights if class_prior is None else class_prior
+        one = np.ones(n_classes := len(self.model.alpha))
+        log_pi = log_weights(one if known is None else known)
+        parts = []
+        blocks = log_joint_blocks(self.model.family, self.theta, X, None if known is None else one)
+        for _, f in blocks:
+            for rows in row_blocks(f.shape[2], f.size // f.shape[2], _SLICE):
+                # (n, C, chain, draw): every sum below is over the last axes
+                block = np.ascontiguousarray(np.moveaxis(f[:, :, rows], (0, 1), (2, 3)))
+                parts.append(_of_block(block, log_pi))
+        if not parts:
+            return MonteCarlo(*(np.empty((0, n_classes)) for _ in MonteCarlo._fields))
+        return MonteCarlo(*map(np.concatenate, zip(*parts, strict=True)))
+
+    @property
+    def _known_weights(self) -> Array | None:
+        """Return (C,) class weights that are integrated exactly; None where they are drawn."""
+        if self.exact_weights or not self.model.generative:
+            return self.model.mean_weights()
+        return None
 
     def log_loss_error(self, X: Matrix, codes: Array) -> float:
         """Return the Monte Carlo standard error of the mean of -log p(y_i | x_i).
@@ -437,11 +400,9 @@ class DrawnPosterior:
         All rows share the draws, so the influence of a draw is summed over rows before its
         variance is taken. It is that of a ratio of means, see the head of this file.
         """
-        pi = None
-        if self.exact_weights or not self.model.generative:
-            pi = self.model.mean_weights()
         influence = np.zeros(self.shape)
-        for rows, joint in log_joint_blocks(self.model.family, self.theta, X, pi):
+        blocks = log_joint_blocks(self.model.family, self.theta, X, self._known_weights)
+        for rows, joint in blocks:
             of_label = joint[:, :, np.arange(joint.shape[2]), codes[rows]]
             for sign, log_density in ((-1, of_label), (1, log_sum_exp(joint))):
                 with np.errstate(invalid="ignore"):  # a row that is impossible: NaN
@@ -466,60 +427,42 @@ class DrawnPosterior:
         shape = chains, length, X.shape[0], len(self.model.alpha)
         return JointDraws(blocks, shape, independent=False)
 
-    def log_joint_without(
-        self, X: Matrix, codes: Array, weight: Array, groups: Array | None = None
-    ) -> tuple[Array, Array | None]:
-        """Return (N, C) log p(y = c, x_i) of training rows, each without itself, and Pareto k (N,).
+    def _without_each(
+        self, X: Matrix, codes: Array, weight: Array, groups: Array | None
+    ) -> tuple[Array, Array]:
+        """By Pareto-smoothed importance sampling.
 
-        By Pareto-smoothed importance sampling: a draw has the weight of one over the likelihood
-        of the row under it (Vehtari et al. 2017). A row that is not in the posterior (code -1 or
-        weight 0), or is as likely under every draw (no observed cell), keeps every draw: its k is
-        -inf. Whole groups cannot leave: their importance weights would rest on few draws.
+        A draw has the weight of one over the likelihood of the row under it (Vehtari et al. 2017).
+        A row that is as likely under every draw (no observed cell) keeps every draw: its k is -inf.
+        Whole groups cannot leave: their importance weights would rest on few draws.
 
         Warns
         -----
         MonteCarloWarning
             Where k is too large for the estimate to be trusted (`largest_good_k`).
         """
-        family, exact = self.model.family, self.exact_weights and self.model.generative
-        log_joint = np.empty((X.shape[0], len(self.model.alpha)))
-        k = np.full(X.shape[0], -np.inf)
-        inside = (codes >= 0) & (weight > 0)
+        exact = self.exact_weights and self.model.generative
+        log_joint, k = np.empty((X.shape[0], len(self.model.alpha))), np.empty(X.shape[0])
         moving = any(np.ptp(v.reshape(-1, *v.shape[2:]), axis=0).any() for v in self.theta.values())
-        weights = np.zeros(len(self.model.alpha)) + 1.0 if exact else None
-        for rows, draws in log_joint_blocks(family, self.theta, X, weights):
+        weights = np.ones(len(self.model.alpha)) if exact else None
+        for rows, draws in log_joint_blocks(self.model.family, self.theta, X, weights):
             joint = draws.reshape(-1, *draws.shape[2:])  # (S, n, C)
-            n_draws = len(joint)
-            log_w = np.full((joint.shape[1], n_draws), -np.log(n_draws))
-            scored = np.flatnonzero(inside[rows])
-            if len(scored):
-                y, w = codes[rows][scored], weight[rows][scored]
-                log_likelihood = w[:, None] * joint[:, scored, y].T
-                with np.errstate(invalid="ignore"):  # impossible under every draw
-                    says_nothing = np.ptp(log_likelihood, axis=1) < _SAME
-                if moving and says_nothing.any():
-                    scored, log_likelihood = scored[~says_nothing], log_likelihood[~says_nothing]
-            if len(scored):
-                log_w[scored], k[np.arange(rows.start, rows.stop)[scored]] = smoothed_weights(
-                    -log_likelihood
-                )
+            of_label = joint[:, np.arange(joint.shape[1]), codes[rows]].T
+            log_likelihood = weight[rows, None] * of_label
+            log_w, k[rows] = smoothed_weights(-log_likelihood)
+            with np.errstate(invalid="ignore"):  # impossible under every draw
+                says_nothing = np.ptp(log_likelihood, axis=1) < _SAME
+            if moving:
+                log_w[says_nothing], k[rows][says_nothing] = -np.log(len(joint)), -np.inf
             log_joint[rows] = log_sum_exp(log_w.T[:, :, None] + joint, axis=0)
         if exact:
-            alpha = self.model.alpha
-            log_joint += log_weights(alpha / alpha.sum())
-            places = np.flatnonzero(inside)
-            log_joint[places] += log_weights_without(
-                self.prior.alpha, self.stats.count, codes[places], weight[places]
-            )
-            log_joint[places] -= log_weights(alpha / alpha.sum())
+            log_joint += self.log_class_weights(codes, weight)
         warn_large_k(k, self.n_draws)
         return log_joint, k
 
     def draw(self, rng: np.random.Generator, draws: int, chains: int) -> Theta:
         """Return the draws that there are, whatever is asked for."""
         return self.theta
-
-    draw_features = draw
 
     def simulate(
         self, rng: np.random.Generator, n: int, codes: Array | None, one_theta: bool
@@ -550,7 +493,7 @@ class DrawnPosterior:
                 )
         return family.simulate(rng, {k: v[which] for k, v in flat.items()}, codes), codes
 
-    def mean(self, method: Method = "posterior_mean") -> dict[str, Array]:
+    def estimate(self, method: Method) -> Theta:
         """Mean over chains and draws; a maximum is refused, as draws do not tell it."""
         if method != "posterior_mean":
             raise UndefinedEstimateError(

@@ -13,14 +13,19 @@ from bayesgen.families.names import CLASS_WEIGHTS, Method
 from bayesgen.numerics.rows import LEAST_LEFT, Matrix, class_counts, row_blocks
 from bayesgen.numerics.special import Array, draw_log_gamma, log_sum_exp
 from bayesgen.posterior.drawn import DrawnPosterior, no_density
-from bayesgen.posterior.joint_draws import BLOCK, KEPT, JointDraws, Training, weights_of_draws
+from bayesgen.posterior.interface import (
+    BLOCK,
+    KEPT,
+    JointDraws,
+    Posterior,
+    Training,
+    weights_of_draws,
+)
 from bayesgen.posterior.model import (
     ClassModel,
     ClassStats,
     Quantity,
     log_weights,
-    log_weights_without,
-    plug_in_score,
     score,
     split_chains,
 )
@@ -96,11 +101,8 @@ def averaged(mass: Array, joints: Array) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
-class ExactPosterior:
+class ExactPosterior(Posterior):
     """Hyper-parameters of prior and posterior, and the statistics between them.
-
-    It has the interface of `DrawnPosterior` and `PooledPosterior`; what an argument means is said
-    here, and what differs is said there.
 
     Parameters
     ----------
@@ -118,56 +120,23 @@ class ExactPosterior:
     mixture: tuple[tuple[float, "ExactPosterior"], ...] = ()
 
     exact: ClassVar[bool] = True
-    drawn: ClassVar[bool] = False  # whether theta is known by draws
-    n_draws: ClassVar[int] = 0
-    members: ClassVar[tuple[()]] = ()  # of a pool
-    scored: ClassVar[None] = None
-
-    @property
-    def has_weights(self) -> bool:
-        """Return whether there are class weights, which others may replace."""
-        return self.model.generative
+    exact_weights = True
+    members = ()
 
     def with_draws(self, theta: Theta, exact_weights: bool) -> DrawnPosterior:
         """Return the posterior as draws {name: (chain, draw, *dims)} of `params`."""
         return DrawnPosterior(self.prior, self.model, self.stats, theta, exact_weights)
 
-    @property
-    def params(self) -> dict[str, tuple[str, ...]]:
-        """{name: dims} of every parameter."""
-        return self.model.params
-
     def class_weights(self, method: Method = "posterior_predictive") -> Array:
         """Return (C,) p(y = c) under a method."""
         return self.model.class_weights(method, self.stats)
 
-    def log_joint(
-        self,
-        X: Matrix,
-        method: Method = "posterior_predictive",
-        class_prior: Array | None = None,
-        quantity: Quantity = "density",
-    ) -> Array:
-        """Return (N, C) log p(y = c, x_i) of each row on its own.
+    def estimate(self, method: Method) -> Theta:
+        """Return the features' theta of a plug-in method."""
+        return self.model.estimate(method, self.stats)
 
-        Parameters
-        ----------
-        X : (N, D) as the family takes it
-        method : one of `names.METHODS`
-            The parameters integrated out, or one estimate of them plugged in.
-        class_prior : (C,), optional
-            Class weights that replace the fitted ones (label shift).
-        quantity : {"density", "probability"}
-            What will be made of the result. For a probability a term that the classes of a row
-            have in common may be left out of a plug-in.
-
-        Raises
-        ------
-        UndefinedEstimateError
-            If the estimate that is plugged in does not exist.
-        """
-        if method != "posterior_predictive":
-            return self._plugged_in(X, method, class_prior, quantity)
+    def _predictive(self, X: Matrix, class_prior: Array | None, quantity: Quantity) -> Array:
+        """Return the closed form; of a mixture, the average of its predictives."""
         if self.mixture:
             mass, parts = zip(*self.mixture, strict=True)
             joints = [component.log_joint(X, class_prior=class_prior) for component in parts]
@@ -178,73 +147,27 @@ class ExactPosterior:
         log_x += log_pi
         return log_x
 
-    def _plugged_in(
-        self, X: Matrix, method: Method, class_prior: Array | None, quantity: Quantity
-    ) -> Array:
-        """`log_joint` under one estimate of all parameters."""
-        theta = self.model.estimate(method, self.stats)
-        weights = self.class_weights(method) if class_prior is None else class_prior
-        log_x = plug_in_score(self.model.family, method, quantity)(X, theta)
-        log_x += log_weights(weights)
-        return log_x
-
-    def log_joint_without(
-        self, X: Matrix, codes: Array, weight: Array, groups: Array | None = None
-    ) -> tuple[Array, None]:
-        """Return (N, C) log p(y = c, x_i) of training rows, each without itself or its whole group.
-
-        Parameters
-        ----------
-        X : (N, D) training rows, all or some
-        codes : (N,)
-            Their classes; -1: a row that is not in the posterior, so that nothing leaves.
-        weight : (N,)
-            Weight of each row in the fit, which leaves whole.
-        groups : (N,) int, optional
-            Rows of the same number leave together. Of label trees they are those of the fit.
-
-        Returns
-        -------
-        log_joint : (N, C)
-        pareto_k : None
-            There is nothing to diagnose: it is exact.
-        """
-        inside = (codes >= 0) & (weight > 0)
-        if not inside.all():
-            log_joint = self.log_joint(X)
-            rows = np.flatnonzero(inside)
-            if len(rows):
-                of_rows = None if groups is None else groups[rows]
-                some_rows = X[rows], codes[rows], weight[rows], of_rows
-                log_joint[rows], _ = self.log_joint_without(*some_rows)
-            return log_joint, None
-        if groups is not None:
-            return self._without_groups(X, codes, weight, groups), None
-        log_x, left = log_predictive_without(self.model.family, X, codes, weight)
-        if self.model.family.discriminative:
-            return log_x, None
-        joint = log_x + log_weights_without(self.prior.alpha, self.stats.count, codes, weight)
-        left = np.minimum(left, 1 - weight / self.model.alpha[codes])  # and of a class weight
-        # too many digits
-        lost = np.flatnonzero(~(left > LEAST_LEFT) | ~(log_x < np.inf).all(axis=1))
-        if len(lost):
-            one_each = np.split(lost, len(lost))
-            joint[lost] = self.log_joint_without_groups(X, codes, weight, one_each)[lost]
-        return joint, None
-
-    def _without_groups(self, X: Matrix, codes: Array, weight: Array, groups: Array) -> Array:
-        """Return (N, C), each row without its whole group; rows alone in theirs are fast."""
-        family: Any = self.model.family
+    def _without_each(
+        self, X: Matrix, codes: Array, weight: Array, groups: Array | None
+    ) -> tuple[Array, Array]:
+        """By the family's closed form; groups, and what costs too many digits, by refitting."""
+        family, exactly = self.model.family, np.full(len(codes), -np.inf)
         if family.discriminative:
-            log_p: Array = family.log_predictive_without(X, codes, weight, groups)[0]
-            return log_p
-        log_joint, _ = self.log_joint_without(X, codes, weight)
-        order = np.argsort(groups, kind="stable")
-        parts = np.split(order, np.flatnonzero(np.diff(groups[order])) + 1)
-        if parts := [rows for rows in parts if len(rows) > 1]:
-            several = np.concatenate(parts)
-            log_joint[several] = self.log_joint_without_groups(X, codes, weight, parts)[several]
-        return log_joint
+            of_groups = () if groups is None else (groups,)
+            return family.log_predictive_without(X, codes, weight, *of_groups)[0], exactly
+        log_x, left = log_predictive_without(family, X, codes, weight)
+        log_joint = log_x + self.log_class_weights(codes, weight)
+        left = np.minimum(left, 1 - weight / self.model.alpha[codes])  # and of a class weight
+        again, group = ~(left > LEAST_LEFT) | ~(log_x < np.inf).all(axis=1), np.arange(len(codes))
+        if groups is not None:
+            _, group, size = np.unique(groups, return_inverse=True, return_counts=True)
+            again |= size[group] > 1
+        rows = np.flatnonzero(again)
+        if len(rows):
+            rows = rows[np.argsort(group[rows], kind="stable")]
+            parts = np.split(rows, np.flatnonzero(np.diff(group[rows])) + 1)
+            log_joint[rows] = self.log_joint_without_groups(X, codes, weight, parts)[rows]
+        return log_joint, exactly
 
     def log_joint_without_groups(
         self, X: Matrix, codes: Array, weight: Array, groups: Sequence[Array]
@@ -290,24 +213,12 @@ class ExactPosterior:
         class_prior: Array | None = None,
         training: Training | None = None,
     ) -> JointDraws:
-        """Draw log p(y = c, x_i | theta) of rows.
+        """Draw log p(y = c, x_i | theta) of rows; the family says how many draws are usual.
 
-        A row has the same draws alone and among others. One theta serves all rows, and the draws of
-        theta are kept for the next call with this seed if they take at most 256 MiB. Where they
-        take more, or the family says that a row alone costs less (`DensityDraws`), densities are
-        drawn row by row.
-
-        Parameters
-        ----------
-        X : (N, D) as the family takes it
-        n_draws : int, optional
-            None: as many as the family's `default_draws`.
-        seed : int
-        class_prior : (C,), optional
-            Class weights that replace the fitted ones, and are not uncertain.
-        training : callable, optional
-            To the training rows. A model without theta (label trees) is fitted to them again with
-            random weights, once for each draw.
+        One theta serves all rows, and the draws of theta are kept for the next call with this seed
+        if they take at most 256 MiB. Where they take more, or the family says that a row alone
+        costs less (`DensityDraws`), densities are drawn row by row. A model without theta (label
+        trees) is fitted again for each draw.
         """
         family = self.model.family
         n_draws = family.default_draws if n_draws is None else n_draws
@@ -343,33 +254,37 @@ class ExactPosterior:
         """Return what is pickled and copied: draws are made again."""
         return {k: v for k, v in vars(self).items() if k != "_drawn"}
 
+    def _once[T](
+        self, kind: str, key: tuple[int, int], made: Iterator[T], keep: bool
+    ) -> Iterator[T]:
+        """Yield what was last drawn by this key, else what is made; keep it for the next time."""
+        if (last := self._drawn.get(kind)) and last[0] == key:
+            yield from last[1]
+            return
+        kept = []
+        for drawn in made:
+            if keep:
+                kept.append(drawn)
+            yield drawn
+        if keep:
+            self._drawn[kind] = key, kept
+
     def _theta_parts(self, n_draws: int, seed: int) -> Iterator[Theta]:
         """Draws of theta, all of them or some at a time, always the same."""
-        key = seed, n_draws
-        if (last := self._drawn.get("theta")) and last[0] == key:
-            yield last[1]
-            return
         rng = np.random.default_rng([seed, 0])
-        for draws in row_blocks(n_draws, self._n_parameters, KEPT // 8):
-            theta = self.model.family.draw(rng, draws.stop - draws.start)
-            if draws == slice(0, n_draws):
-                self._drawn["theta"] = key, theta
-            yield theta
+        blocks = row_blocks(n_draws, self._n_parameters, KEPT // 8)
+        parts = (self.model.family.draw(rng, draws.stop - draws.start) for draws in blocks)
+        return self._once("theta", (seed, n_draws), parts, not self.too_large(n_draws))
 
     def _draws_by_theta(self, X: Matrix, log_pi: Array, seed: int) -> Iterator[tuple[slice, Array]]:
         """Blocks of rows under the same draws of theta."""
         family, n_draws = self.model.family, len(log_pi)
         density, by_row = score(family, "probability"), family.capability(DensityDraws)
-        n_numbers = n_draws * self._n_parameters
         # what a family derives from theta it derives once per block: no fewer rows than it is worth
-        size = max(BLOCK, min(n_numbers // 4, 8 * BLOCK))
+        size = max(BLOCK, min(n_draws * self._n_parameters // 4, 8 * BLOCK))
         for rows in row_blocks(X.shape[0], log_pi.size, size):
-            joint = np.empty((n_draws, rows.stop - rows.start, log_pi.shape[1]))
-            first = 0
-            for theta in self._theta_parts(n_draws, seed):
-                log_x = density(X[rows], theta)
-                joint[first : first + len(log_x)] = log_x
-                first += len(log_x)
+            parts = [density(X[rows], theta) for theta in self._theta_parts(n_draws, seed)]
+            joint = np.concatenate(parts) if len(parts) > 1 else np.array(parts[0])
             least = joint.min(axis=0)
             if np.isnan(least).any():
                 raise no_density(joint, X, rows.start)
@@ -398,31 +313,22 @@ class ExactPosterior:
         self, n_draws: int, seed: int, training: Training | None
     ) -> Iterator["ExactPosterior"]:
         """Fits to randomly weighted training rows, always the same; kept if they are small."""
-        key = seed, n_draws
-        if (last := self._drawn.get("fits")) and last[0] == key:
-            yield from last[1]
-            return
+        size = sum(value.nbytes for _, value in self.model.family.arrays().values())
+        fits = self._refits(n_draws, seed, training)
+        return self._once("fits", (seed, n_draws), fits, 2 * n_draws * size <= KEPT)
+
+    def _refits(
+        self, n_draws: int, seed: int, training: Training | None
+    ) -> Iterator["ExactPosterior"]:
         if training is None:
             raise ValueError("draws by random weights of the training rows need these rows")
         X, codes, weight, *_ = training()
         n_classes = len(self.model.alpha)
         weights = weight * weights_of_draws(n_draws, seed, len(codes))
         families = self.prior.family.refits(X, codes, n_classes, weight, weights)
-        size = sum(value.nbytes for _, value in self.model.family.arrays().values())
-        fits: list[ExactPosterior] = []
         for new, family in zip(weights, families, strict=True):
             alpha = self.prior.alpha + class_counts(codes, n_classes, new)
-            fit = replace(self, model=replace(self.model, alpha=alpha, family=family))
-            if 2 * n_draws * size <= KEPT:
-                fits.append(fit)
-            yield fit
-        if fits:
-            self._drawn["fits"] = key, fits
-
-    @property
-    def draws_need_rows(self) -> bool:
-        """Return whether draws are fits to the training rows with random weights."""
-        return self.model.family.discriminative
+            yield replace(self, model=replace(self.model, alpha=alpha, family=family))
 
     def _draws_by_row(
         self, family: DensityDraws, X: Matrix, log_pi: Array, seed: int
@@ -435,15 +341,7 @@ class ExactPosterior:
     def simulate(
         self, rng: np.random.Generator, n: int, codes: Array | None, one_theta: bool
     ) -> tuple[Matrix, Array]:
-        """New rows and their class codes (n,).
-
-        Parameters
-        ----------
-        codes : (n,), optional
-            Classes of the rows. None: drawn from the class weights.
-        one_theta : bool
-            One posterior draw for all rows; else a fresh theta for each, the posterior predictive.
-        """
+        """New rows and their class codes (n,)."""
         family = self.model.family
         if not one_theta:
             if codes is None:

@@ -330,8 +330,3 @@ def score(family: Family, quantity: Quantity) -> Score:
     where the family has it cheaper.
     """
     return family.discriminant if quantity == "probability" else family.log_likelihood
-
-
-def plug_in_score(family: Family, method: Method, quantity: Quantity) -> Score:
-    """Return the same for the theta of a plug-in method."""
-    return score(family.for_plug_in(method), quantity)

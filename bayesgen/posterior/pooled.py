@@ -34,7 +34,13 @@ from bayesgen.families.shared.ngrams import without_lone_tokens
 from bayesgen.numerics.rows import Matrix, row_blocks
 from bayesgen.numerics.special import Array, log_softmax
 from bayesgen.posterior.drawn import largest_good_k, smoothed_weights
-from bayesgen.posterior.joint_draws import BLOCK, JointDraws, Training, weights_of_draws
+from bayesgen.posterior.interface import (
+    BLOCK,
+    JointDraws,
+    Posterior,
+    Training,
+    weights_of_draws,
+)
 from bayesgen.posterior.model import ClassModel, Quantity, log_weights, log_weights_without
 
 FURTHEST = 300.0  # nats below the row's best class: further away is no evidence of more
@@ -384,7 +390,7 @@ class MemberRows:
 
     def scores(self, member: Member) -> Array:
         """Return (N, C) evidence of new rows by one generative member."""
-        weights = log_class_weights(member.fitted.posterior)
+        weights = member.fitted.posterior.log_class_weights()
         return comparable(self.log_joint(member) - weights)
 
     def known_share(self, member: Member) -> Array:
@@ -446,21 +452,6 @@ def _are_documents(encoded) -> bool:
     return isinstance(encoded, np.ndarray) and encoded.dtype.kind == "O"
 
 
-def log_class_weights(posterior, codes: Array | None = None, weight: Array | None = None) -> Array:
-    """Return (C,) log class weights in a posterior's joint densities; (n, C) without each row.
-
-    Parameters
-    ----------
-    posterior : of a generative model
-    codes, weight : (n,), optional
-        Of training rows, each of which is left out.
-    """
-    if codes is None or weight is None or not (posterior.exact or posterior.exact_weights):
-        # of draws: one row more or less is nothing to their mean
-        return log_weights(posterior.class_weights())
-    return log_weights_without(posterior.prior.alpha, posterior.stats.count, codes, weight)
-
-
 def evidence_of(
     members: Sequence[Member],
     count: Array,
@@ -491,7 +482,7 @@ def evidence_of(
     for k, member in enumerate(members):
         posterior, inside = member.fitted.posterior, log_pi
         if posterior.model.generative:
-            inside = log_class_weights(posterior, codes, leaving)
+            inside = posterior.log_class_weights(codes, leaving)
         scores[k] = comparable(joints[k] - inside) * tempers[k][:, None]
     share_known = X.known(members)
     scores[:, share_known == 0] = 0.0  # a row without a known cell is no evidence
@@ -508,8 +499,8 @@ class Scored(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class PooledPosterior:
-    """Members and draws of their exponents, with the interface of `ExactPosterior`.
+class PooledPosterior(Posterior):
+    """Members and draws of their exponents.
 
     Rows are `MemberRows`.
 
@@ -537,23 +528,14 @@ class PooledPosterior:
     sample: Sample
     scored: Scored | None = None
 
-    exact: ClassVar[bool] = False
-    drawn: ClassVar[bool] = False
-    draws_need_rows: ClassVar[bool] = True  # with random weights of which members are fitted again
-    stats: ClassVar[Any] = None
-    has_weights: ClassVar[bool] = True  # of classes, which others may replace
-    exact_weights: ClassVar[bool] = False
-    mixture: ClassVar[tuple[()]] = ()
+    stats = cast(Any, None)
+    has_weights = True  # of classes, which others may replace
+    exact_weights = False
 
     @property
-    def prior(self) -> ClassModel:
+    def prior(self) -> ClassModel:  # type: ignore[override]  # no field: it is the model
         """Return the model: draws do not change the hyper-parameters of its family."""
         return self.model
-
-    @property
-    def params(self) -> dict[str, tuple[str, ...]]:
-        """{name: dims} of what is drawn."""
-        return self.model.params
 
     @property
     def n_draws(self) -> int:
@@ -570,8 +552,6 @@ class PooledPosterior:
         """Return the draws that there are, whatever is asked for."""
         return dict(zip(self.params, self.exponents, strict=False))
 
-    draw_features = draw
-
     def simulate(
         self, rng: np.random.Generator, n: int, codes: Array | None, one_theta: bool
     ) -> tuple[Matrix, Array]:
@@ -587,18 +567,14 @@ class PooledPosterior:
         """Return what the members say of new rows."""
         return evidence_of(self.members, self.count, X)[0]
 
-    def log_joint(
-        self,
-        X: MemberRows,
-        method: Method = "posterior_predictive",
-        class_prior: Array | None = None,
-        quantity: Quantity = "density",
-    ) -> Array:
+    def estimate(self, method: Method) -> Theta:
+        """Refused: what is pooled are predictives."""
+        raise UndefinedEstimateError(
+            method, "a pool is of predictives, and plugs no estimate of its members in"
+        )
+
+    def _predictive(self, X: MemberRows, class_prior: Array | None, quantity: Quantity) -> Array:
         """Return (N, C) log p(y = c | x_i), up to a term of the row."""
-        if method != "posterior_predictive":
-            raise UndefinedEstimateError(
-                method, "a pool is of predictives, and plugs no estimate of its members in"
-            )
         return self.exponents.log_proba(self.evidence(X)) + self._shift(class_prior)
 
     def _shift(self, class_prior: Array | None) -> Array:
@@ -655,7 +631,7 @@ class PooledPosterior:
         fitted = member.fitted
         posterior, generative = fitted.posterior, fitted.posterior.model.generative
         if not posterior.exact:
-            inside = log_class_weights(posterior) if generative else log_pi
+            inside = posterior.log_class_weights() if generative else log_pi
             yield from X.log_joint(member) - np.broadcast_to(inside, log_pi.shape)[:, None]
             return
 
@@ -671,11 +647,11 @@ class PooledPosterior:
             elif has_theta:
                 yield fit.model.family.log_density_at_mean(X.read(member).encoded)
             else:  # no theta is drawn of label trees, nor where cells are summed over
-                inside = log_class_weights(fit) if generative else log_pi[s]
+                inside = fit.log_class_weights() if generative else log_pi[s]
                 yield X.log_joint(member, fitted=replace(fitted, posterior=fit)) - inside
 
-    def log_joint_without(
-        self, X: MemberRows, codes: Array, weight: Array, groups: Array | None = None
+    def _without_each(
+        self, X: MemberRows, codes: Array, weight: Array, groups: Array | None
     ) -> tuple[Array, Array]:
         """Return (N, C) log p(y = c | x_i) of rows without themselves, and Pareto k (N,).
 
@@ -683,15 +659,6 @@ class PooledPosterior:
         are known by draws), exponents and intercepts as in `Exponents.without_each_row`; the
         members' scores of the other rows stay as they are.
         """
-        inside = (codes >= 0) & (weight > 0)
-        if not inside.all():
-            log_p, k = self.log_joint(X), np.full(len(codes), -np.inf)
-            if len(places := np.flatnonzero(inside)):
-                of_rows = None if groups is None else groups[places]
-                log_p[places], k[places] = self.log_joint_without(
-                    X[places], codes[places], weight[places], of_rows
-                )
-            return log_p, k
         return self.log_proba_without(self.scores_without(X, codes, weight, groups))
 
     def scores_without(

@@ -25,7 +25,7 @@ from bayesgen.io.progress import row_progress
 from bayesgen.numerics.rows import row_blocks
 from bayesgen.numerics.special import Array, log_odds_against_rest, softmax
 from bayesgen.posterior.drawn import error_of_mean
-from bayesgen.posterior.joint_draws import JointDraws
+from bayesgen.posterior.interface import JointDraws
 
 _NUMBERS = 1 << 19  # log densities that are worked on at a time: 4 MiB
 _CERTAIN = 1e300  # log odds of a class that no other draws away from

@@ -178,7 +178,7 @@ def label_score(fitted: Fitted, rows: KeptRows | None = None) -> LabelScore | No
             return None
         codes, weight = read_rows.codes, read_rows.weight
         joint, k = posterior.log_joint_without(*read_rows)
-        if k is not None and (k > largest_good_k(posterior.n_draws)).any():
+        if (k > largest_good_k(posterior.n_draws)).any():
             return None
         log_p = log_softmax(joint)[np.arange(len(codes)), codes]
     each, n_classes = np.arange(len(codes)), len(fitted.classes)

@@ -42,7 +42,7 @@ def linear_form(fitted: Fitted, method: Method) -> LinearForm:
     theta = None
     try:
         if method != "posterior_predictive":
-            theta = posterior.model.estimate(method, posterior.stats)
+            theta = posterior.estimate(method)
         weights = posterior.class_weights(method)
     except UndefinedEstimateError as error:
         raise error.renamed(fitted.classes, fitted.feature_names) from None
@@ -74,10 +74,10 @@ def _theta(fitted: Fitted, method: Method, training) -> dict[str, Array]:
     if not posterior.drawn:
         closed = fitted.closed_form
         weights = closed.class_weights(method)
-        return closed.model.estimate(method, closed.stats) | {CLASS_WEIGHTS: weights}
+        return {**closed.estimate(method), CLASS_WEIGHTS: weights}
     if method != "posterior_mean":
         return local_optimum.optimum(fitted, method, training)
-    return posterior.mean()
+    return dict(posterior.estimate(method))
 
 
 def attribute(fitted: Fitted, name: str):
@@ -122,7 +122,7 @@ def _attribute(fitted: Fitted, name: str):
         )
     parameter = family.attributes[name]
     dims = family.params[parameter]
-    value = np.asarray(posterior.model.estimate("posterior_mean", posterior.stats)[parameter])
+    value = np.asarray(posterior.estimate("posterior_mean")[parameter])
     if name.startswith("feature_log_"):
         with np.errstate(divide="ignore"):  # padding
             log_p = np.log(value)

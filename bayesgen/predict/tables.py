@@ -18,7 +18,7 @@ from bayesgen.numerics.rows import Matrix
 from bayesgen.numerics.seeds import generator
 from bayesgen.numerics.special import Array, log_softmax
 from bayesgen.posterior.fitted import Fitted
-from bayesgen.posterior.joint_draws import JointDraws
+from bayesgen.posterior.interface import JointDraws
 from bayesgen.predict import draws
 from bayesgen.predict.draws import IntervalRequest
 from bayesgen.predict.leave_one_out import rows_of_fit

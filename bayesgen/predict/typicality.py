@@ -11,7 +11,6 @@ from bayesgen.numerics.special import log_sum_exp
 from bayesgen.posterior.drawn import MonteCarloWarning
 from bayesgen.posterior.fitted import Fitted
 from bayesgen.posterior.model import log_weights
-from bayesgen.posterior.pooled import log_class_weights
 from bayesgen.predict.leave_one_out import rows_of_fit
 from bayesgen.predict.left_out import LeftOut, log_odds
 from bayesgen.predict.probabilities import log_joint
@@ -65,7 +64,7 @@ def left_out_scores(fitted: Fitted, training=None, partial: bool = False) -> Lef
     own_class, densities = (np.arange(len(codes)), codes), []
     for model, log_p in models:
         if model.model.generative:
-            log_pi = weighed.log_pi if weighed else log_class_weights(model, codes, weight)
+            log_pi = weighed.log_pi if weighed else model.log_class_weights(codes, weight)
             densities.append(((log_p - log_pi)[own_class], log_sum_exp(log_p)))
     of_class, overall = np.reshape(densities, (-1, 2, len(codes))).swapaxes(0, 1)
     label = log_odds(joint)[own_class]

@@ -205,7 +205,7 @@ EXACT: dict[str, tuple[tuple[str, ...], Callable[[Any, type], None], str]] = {
     "leave-one-out keeps the row": (
         THREE,
         in_class(
-            ExactPosterior, "log_joint_without", lambda _, own, X, *__: (own.log_joint(X), None)
+            ExactPosterior, "_without_each", lambda out, own, X, *__: (own.log_joint(X), out[1])
         ),
         "leave-one-out of row",
     ),
@@ -213,12 +213,12 @@ EXACT: dict[str, tuple[tuple[str, ...], Callable[[Any, type], None], str]] = {
         THREE,
         in_class(
             ExactPosterior,
-            "log_joint_without",
+            "_without_each",
             lambda out, own, X, y, w, *_: (
                 out[0]
                 - np.log(own.prior.alpha + own.stats.count - np.eye(2)[y] * w[:, None])
                 + np.log(own.prior.alpha + own.stats.count),
-                None,
+                out[1],
             ),
         ),
         "leave-one-out of row",

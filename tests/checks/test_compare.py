@@ -158,7 +158,7 @@ def test_the_monte_carlo_error_is_the_spread_over_sets_of_draws():
             draws = closed.model.draw(rng, 200)
             theta = {name: v.reshape(2, 100, *v.shape[1:]) for name, v in draws.items()}
             posterior = DrawnPosterior(closed.prior, closed.model, closed.stats, theta, exact)
-            joint = posterior.estimate(rows).log_joint
+            joint = posterior.monte_carlo(rows).log_joint
             losses.append(-special.log_softmax(joint, axis=1)[np.arange(12), y].mean())
             errors.append(posterior.log_loss_error(rows, y))
         # 4 errors of a spread of 300

@@ -148,7 +148,7 @@ def test_blocks_of_rows_give_the_same(case: Fit, monkeypatch: pytest.MonkeyPatch
     family = case.fitted.model_.family
     few = {name: value[:, :20] for name, value in case.theta.items()}
     whole = groups.log_likelihood(family, few, case.encoded, case.codes)
-    monkeypatch.setattr(drawn, "_BLOCK", 3 * 4 * 20 * 5)  # five rows at a time
+    monkeypatch.setattr(drawn, "BLOCK", 3 * 4 * 20 * 5)  # five rows at a time
     blocks = [rows for rows, _ in drawn.log_densities(family, few, case.encoded, 3)]
     assert len(blocks) > 1
     parts = groups.log_likelihood(family, few, case.encoded, case.codes)

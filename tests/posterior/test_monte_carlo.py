@@ -26,6 +26,7 @@ from bayesgen.families.names import CLASS_WEIGHTS
 from bayesgen.posterior import drawn
 from bayesgen.posterior.drawn import DrawnPosterior, MonteCarloWarning
 from bayesgen.posterior.exact import ExactPosterior
+from bayesgen.posterior.model import ClassModel
 from bayesgen.predict.probabilities import ImpossibleRowError, log_class_probability
 from tests.estimators.cases import CASES, LABELS
 from tests.estimators.cases import fitted as case_fitted
@@ -36,7 +37,7 @@ N_SIGMA = 5.0  # fixed seeds, some 500 comparisons
 
 
 def estimated(model, theta, X, class_prior=None):
-    return DrawnPosterior(model, model, None, theta).estimate(X, class_prior)
+    return DrawnPosterior(model, model, None, theta).monte_carlo(X, class_prior)
 
 
 def log_joint(
@@ -64,7 +65,8 @@ def estimate(f, weights=None):
     """`MonteCarlo` of log densities (chain, draw, n, C), one row of each kind."""
     n, n_classes = f.shape[2:]
     weights = np.full(n_classes, 1 / n_classes) if weights is None else np.asarray(weights)
-    return drawn.estimate(Table(), {"f": f}, np.arange(n)[:, None], weights)
+    model = ClassModel(np.ones(n_classes), Table())
+    return estimated(model, {"f": f}, np.arange(n)[:, None], weights)
 
 
 def test_ratios_too_far_apart_for_a_tail_are_the_weights():
@@ -168,7 +170,7 @@ def test_blocks_do_not_matter(cells, monkeypatch):
     clf, X = fitted("QuadraticDiscriminant")
     theta = draws_of(clf, 10 if cells == 1 else 50)
     whole = estimated(clf.model_, theta, X)
-    monkeypatch.setattr(drawn, "_BLOCK", cells)
+    monkeypatch.setattr(drawn, "BLOCK", cells)
     monkeypatch.setattr(drawn, "_SLICE", cells // 2)
     for a, b in zip(whole, estimated(clf.model_, theta, X), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-12)

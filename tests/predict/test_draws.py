@@ -8,7 +8,7 @@ from scipy import stats
 from scipy.special import entr
 
 import bayesgen as bg
-from bayesgen.posterior.joint_draws import JointDraws
+from bayesgen.posterior.interface import JointDraws
 from bayesgen.predict import draws
 from bayesgen.predict.draws import IntervalRequest, averages, intervals
 
