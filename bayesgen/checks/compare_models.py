@@ -25,8 +25,8 @@ from bayesgen.posterior.fitted import (
 )
 from bayesgen.posterior.model import log_weights_without
 from bayesgen.posterior.pooled import Evidence, LogLinear, comparable
+from bayesgen.posterior.training import LabelledRows
 from bayesgen.predict import leave_one_out
-from bayesgen.predict.leave_one_out import TrainingRows
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -45,7 +45,7 @@ def loo(
     sample_weight: Any = None,
     groups: Any = None,
     partial: bool = False,
-) -> "tuple[ELPDData, Array, TrainingRows]":
+) -> "tuple[ELPDData, Array, LabelledRows]":
     """Return the score; (n, C) log joint densities of the n rows that it scores; those rows.
 
     Arguments are those of `GenerativeClassifier.loo`.

@@ -65,7 +65,7 @@ from bayesgen.posterior.pooled import (
 )
 from bayesgen.posterior.training import Training, kept
 from bayesgen.predict.leave_one_out import (
-    TrainingRows,
+    LabelledRows,
     rows_of_fit,
 )
 from bayesgen.predict.probabilities import log_joint
@@ -454,7 +454,7 @@ class LogLinearPool(GenerativeClassifier):
         classes, codes = rows.coded()
         places, weight = self._sample_of(codes), rows.weight_of_each()
         groups = None if rows.groups is None else rows.groups[places]
-        some = TrainingRows(seen[places], codes[places], weight[places], groups)
+        some = LabelledRows(seen[places], codes[places], weight[places], groups)
         members = [
             replace(
                 m,

@@ -13,7 +13,7 @@ Source: Bishop, Pattern Recognition and Machine Learning (2006), section 3.5.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -25,6 +25,7 @@ from bayesgen.numerics.rows import Matrix, row_blocks
 from bayesgen.numerics.special import Array, log_softmax
 from bayesgen.posterior.exact import ExactPosterior, leave_out_each
 from bayesgen.posterior.model import ClassModel, ClassStats
+from bayesgen.posterior.training import LabelledRows
 
 _LIMIT = 100  # of a factor: kappa0 = 0.1 grows to 10 rows, so that no class mean is given up
 _LOG_LIMIT = np.log(_LIMIT)
@@ -126,15 +127,6 @@ _ROWS = 100.0  # with which the variance of the log is twice as large
 _LEAST_GAIN = 0.01  # nats; less may be rounding
 
 
-class LabelledRows(NamedTuple):
-    """Training rows as the family takes them, all of them."""
-
-    X: Any
-    codes: Array  # (N,)
-    weight: Array | None = None  # (N,)
-    groups: Array | None = None  # (N,) codes of groups that are left out whole
-
-
 class _Fold(NamedTuple):
     """Some rows to score, and the statistics and scales that the rows of other folds make."""
 
@@ -197,8 +189,7 @@ class _Search:
         if not self.names:
             name = type(prior.family).__name__
             raise ValueError(f"{name} has no hyper-parameters for prior='loo'")
-        weight = np.ones(len(rows.codes)) if rows.weight is None else rows.weight
-        self.rows = LabelledRows(rows.X, rows.codes, weight)
+        weight, self.rows = rows.weight, rows._replace(groups=None)
         self.folds: list[_Fold] = []
         scored = np.arange(len(weight))
         in_folds = rows.groups is not None or any(
@@ -212,7 +203,7 @@ class _Search:
                 scored = np.sort(least[order[:_MOST_ROWS]])
             if in_folds:
                 self._divide(given, keys, rows.groups, scored)
-        self.scored = LabelledRows(rows.X[scored], rows.codes[scored], weight[scored])
+        self.scored = self.rows.at(scored)
         self.known: dict[_Point, float] = {}
         self.least = -np.inf  # of a score, but the default's
 
@@ -221,7 +212,6 @@ class _Search:
     ) -> None:
         """Divide the rows into folds, each class evenly; whole groups stay together."""
         X, codes, weight, _ = self.rows
-        assert weight is not None
         if groups is None:
             order = np.lexsort((weight, keys, codes))
             number = np.empty(len(order), dtype=np.int64)
@@ -308,7 +298,6 @@ class _Search:
         if not self.folds:
             prior, rows = self.at(point, self.prior, self.scales), self.scored
             posterior = ExactPosterior(prior, prior.update(self.stats), self.stats)
-            assert rows.weight is not None
             with np.errstate(invalid="ignore"):  # next to 1e15 other weights are rounded away
                 log_joint, _ = posterior.log_joint_without(rows.X, rows.codes, rows.weight)
             return self._sum_of_scores([log_joint], [rows])
@@ -316,9 +305,7 @@ class _Search:
         for fold in self.folds:
             prior = self.at(point, fold.resolved, fold.scales)
             posterior = ExactPosterior(prior, prior.update(fold.stats), fold.stats)
-            X, codes, weight, _ = self.rows
-            assert weight is not None
-            parts.append(LabelledRows(X[fold.rows], codes[fold.rows], weight[fold.rows]))
+            parts.append(self.rows.at(fold.rows))
             joints.append(posterior.log_joint(parts[-1].X))
         return self._sum_of_scores(joints, parts)
 

@@ -27,7 +27,7 @@ from bayesgen.errors import refuse_unknown, warn
 from bayesgen.families.contract import Family, Stats
 from bayesgen.families.errors import NoClosedFormError
 from bayesgen.inference import nuts, sampled
-from bayesgen.inference.chosen_priors import NEEDS_ROWS, LabelledRows, posterior
+from bayesgen.inference.chosen_priors import NEEDS_ROWS, posterior
 from bayesgen.inference.trees import tree_of
 from bayesgen.inference.unlabelled import (
     WEIGHTS,
@@ -40,7 +40,7 @@ from bayesgen.numerics.special import Array
 from bayesgen.posterior.exact import ExactPosterior
 from bayesgen.posterior.fitted import Fitted
 from bayesgen.posterior.model import ClassModel, ClassStats
-from bayesgen.posterior.training import GIVEN, Training, kept
+from bayesgen.posterior.training import GIVEN, LabelledRows, Training, kept
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -208,7 +208,7 @@ class Learner:
         gathered = self._summed(replace(reader, owner=self.name), rows, classes, codes)
         scored = None
         if self.prior in (None, "loo"):
-            scored = LabelledRows(rows.X.encoded, codes, rows.weight, rows.groups)
+            scored = LabelledRows(rows.X.encoded, codes, rows.weight_of_each(), rows.groups)
         return self.settle(gathered, scored)
 
     def _chooses_by_leaving_out(self) -> bool:
@@ -360,13 +360,12 @@ class Learner:
         """`fit` in closed form that weighs rows without a label by leave-one-out."""
         reader, rows = self._labelled(self.reader, X, y, sample_weight, unlabelled=True)
         classes, codes = rows.coded()
-        weight = rows.weight_of_each()
         reader, read = reader.learnt(rows.X, True)
-        data = LabelledRows(read.encoded, codes, weight)
+        data = LabelledRows(read.encoded, codes, rows.weight_of_each())
         family = self.unresolved(reader, classes).family
         refuse_large_cells(family, data.X, _names(reader, family), rows=rows.positions)
         with_label = np.flatnonzero(codes >= 0)
-        of_known = LabelledRows(data.X[with_label], codes[with_label], weight[with_label])
+        of_known = data.at(with_label)
         fitted = self._settled(reader, classes, of_known, len(codes))
         if len(with_label) == len(codes):
             return fitted
@@ -419,7 +418,7 @@ class Learner:
         classes, codes = labelled_rows.coded()
         reader, read = reader.learnt(labelled_rows.X, False)
         unresolved = self.unresolved(reader, classes)
-        rows = LabelledRows(read.encoded, codes, labelled_rows.weight)
+        rows = LabelledRows(read.encoded, codes, labelled_rows.weight_of_each())
         names = _names(reader, unresolved.family)
         refuse_large_cells(unresolved.family, rows.X, names, rows=labelled_rows.positions)
         posterior = sampled.undrawn(unresolved, rows, len(classes))

@@ -10,12 +10,12 @@ from bayesgen.families.contract import Stats
 from bayesgen.families.names import CLASS_WEIGHTS
 from bayesgen.families.shared.hyperparameters import broadcast_prior
 from bayesgen.inference import nuts
-from bayesgen.inference.chosen_priors import LabelledRows
 from bayesgen.numerics.rows import class_counts
 from bayesgen.numerics.seeds import integer
 from bayesgen.numerics.special import Array
 from bayesgen.posterior.drawn import DrawnPosterior
 from bayesgen.posterior.model import ClassModel, ClassStats
+from bayesgen.posterior.training import LabelledRows
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -44,8 +44,8 @@ def undrawn(unresolved: ClassModel, rows: LabelledRows, n_classes: int) -> Drawn
 
 def graph(prior: ClassModel, rows: LabelledRows, coords: Coords, X_new=None):
     """Return the PyMC model of rows, whose likelihood is as few terms as the family knows."""
-    X, codes, weight, _ = rows
-    return prior.to_pymc(coords, X=X, y=codes, weight=weight, summed=True, X_new=X_new)
+    weight = None if (rows.weight == 1).all() else rows.weight
+    return prior.to_pymc(coords, X=rows.X, y=rows.codes, weight=weight, summed=True, X_new=X_new)
 
 
 def _chosen_start(prior: ClassModel, rows: LabelledRows) -> Start | None:

@@ -23,11 +23,11 @@ from bayesgen.datatree.tree import LOG_PRIOR, POSTERIOR, SAMPLE_STATS
 from bayesgen.errors import refuse_unknown, warn
 from bayesgen.families.errors import NoClosedFormError
 from bayesgen.inference import nuts, sampled
-from bayesgen.inference.chosen_priors import LabelledRows
 from bayesgen.numerics.seeds import generator
 from bayesgen.numerics.special import Array
 from bayesgen.posterior.fitted import Fitted
 from bayesgen.posterior.model import split_chains
+from bayesgen.posterior.training import LabelledRows
 
 if TYPE_CHECKING:
     import pymc as pm
@@ -209,4 +209,5 @@ def _pymc_of_rows(fitted: Fitted, X, y, likelihood: str, new):
     rows = _rows(fitted, X, y)
     if likelihood == "rows":
         return prior.to_pymc(coords, X=rows.X, y=rows.y, **new)
-    return sampled.graph(prior, LabelledRows(rows.X, rows.y), coords, **new)
+    labelled_rows = LabelledRows(rows.X, rows.y, np.ones(len(rows.y)))
+    return sampled.graph(prior, labelled_rows, coords, **new)

@@ -28,7 +28,6 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import gammaln
 
-from bayesgen.inference.chosen_priors import LabelledRows
 from bayesgen.numerics.rows import Matrix
 from bayesgen.numerics.special import Array, log_softmax, log_sum_exp
 from bayesgen.posterior.exact import ExactPosterior, averaged
@@ -38,6 +37,7 @@ from bayesgen.posterior.model import (
     log_weights,
     log_weights_without,
 )
+from bayesgen.posterior.training import LabelledRows
 
 WEIGHTS = (0.0, 0.01, 0.1, 1.0)
 _ALONE = 0.75  # prior probability of weight 0
@@ -78,12 +78,10 @@ def weighed(
     at most 4000 over the number of classes, evenly spaced, find the weight and count as all.
     """
     X, codes, w, _ = rows
-    assert w is not None, "each row has a weight"
     prior, n_classes = own.prior, len(own.prior.alpha)
     with_label, others = np.flatnonzero(codes >= 0), np.flatnonzero(codes < 0)
-    of_known = codes[with_label], w[with_label]
     if not prior.generative:  # rows without a label say nothing
-        return labelled_alone(own, LabelledRows(X[with_label], *of_known)), own
+        return labelled_alone(own, rows.at(with_label)), own
     n_some = min(len(others), max(1, _MOST_ENTRIES // n_classes))
     some = others[np.linspace(0, len(others) - 1, n_some).astype(int)]
     few, w_few = X[some], w[some] * (w[others].sum() / w[some].sum())
@@ -116,13 +114,13 @@ def weighed(
         posterior = parts[0]
     unlike = others[:0] if weights[0] else _unlike(own, joint[0], X[others], others)
     joint, log_pi = averaged(mass, joint), np.log(np.tensordot(mass, np.exp(log_pi), 1))
+    of_known = codes[with_label], w[with_label]
     return Weighed(float(mass @ weights), scores, joint, log_pi, *of_known, unlike), posterior
 
 
 def labelled_alone(own: ExactPosterior, rows: LabelledRows) -> Weighed:
     """Scores of labelled rows, each left out, where no other row counts."""
     X, codes, w, _ = rows
-    assert w is not None, "each row has a weight"
     joint, _ = own.log_joint_without(X, codes, w)
     log_pi = np.zeros_like(joint)
     if own.prior.generative:

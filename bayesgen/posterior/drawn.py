@@ -14,7 +14,7 @@ from bayesgen.families.errors import UndefinedEstimateError
 from bayesgen.families.names import CLASS_WEIGHTS, Method
 from bayesgen.numerics.rows import Matrix, has_nan, row_blocks
 from bayesgen.numerics.special import Array, log_softmax, log_sum_exp, log_sum_of_others
-from bayesgen.posterior.interface import BLOCK, JointDraws, Posterior, Training
+from bayesgen.posterior.interface import BLOCK, DrawRequest, JointDraws, Posterior
 from bayesgen.posterior.model import (
     ClassModel,
     ClassStats,
@@ -410,15 +410,9 @@ class DrawnPosterior(Posterior):
                     influence += sign * (scaled / scaled.mean(axis=(0, 1))).sum(axis=2)
         return float(error_of_mean(influence) / X.shape[0])
 
-    def log_joint_draws(
-        self,
-        X: Matrix,
-        n_draws: int | None,
-        seed: int,
-        class_prior: Array | None = None,
-        training: Training | None = None,
-    ) -> JointDraws:
-        """Return the draws that there are, or `n_draws` of them, evenly spaced along each chain."""
+    def log_joint_draws(self, X: Matrix, request: DrawRequest) -> JointDraws:
+        """Return the draws that there are, or some of them, evenly spaced along each chain."""
+        n_draws, class_prior = request.n_draws, request.class_prior
         theta, (chains, length) = self.theta, self.shape
         if n_draws is not None and n_draws < chains * length:
             kept = np.linspace(0, length - 1, max(1, n_draws // chains)).astype(int)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,6 +16,7 @@ from bayesgen.posterior.drawn import DrawnPosterior, no_density
 from bayesgen.posterior.interface import (
     BLOCK,
     KEPT,
+    DrawRequest,
     JointDraws,
     Posterior,
     Training,
@@ -205,14 +206,7 @@ class ExactPosterior(Posterior):
 
     # -- draws of the log joint densities of rows --------------------------------------------
 
-    def log_joint_draws(
-        self,
-        X: Matrix,
-        n_draws: int | None,
-        seed: int,
-        class_prior: Array | None = None,
-        training: Training | None = None,
-    ) -> JointDraws:
+    def log_joint_draws(self, X: Matrix, request: DrawRequest) -> JointDraws:
         """Draw log p(y = c, x_i | theta) of rows; the family says how many draws are usual.
 
         One theta serves all rows, and the draws of theta are kept for the next call with this seed
@@ -220,22 +214,34 @@ class ExactPosterior(Posterior):
         costs less (`DensityDraws`), densities are drawn row by row. A model without theta (label
         trees) is fitted again for each draw.
         """
-        family = self.model.family
-        n_draws = family.default_draws if n_draws is None else n_draws
+        family, seed = self.model.family, request.seed
+        n_draws = request.n_draws or family.default_draws
         shape = 1, n_draws, X.shape[0], len(self.model.alpha)
-        if family.discriminative:
-            return JointDraws(self._draws_by_weights(X, n_draws, seed, training), shape)
-        by_row = family.capability(DensityDraws)
-        if class_prior is None:
+        by_row, log_pi = family.capability(DensityDraws), np.zeros((n_draws, shape[3]))
+        if request.class_prior is not None:
+            log_pi += log_weights(request.class_prior)
+        elif not family.discriminative:
             rng = np.random.default_rng([seed, 1])
             # independent Gamma variables: what makes them add up to 1 is common to the classes
-            log_pi = draw_log_gamma(rng, self.model.alpha, (n_draws, len(self.model.alpha)))
+            log_pi = draw_log_gamma(rng, self.model.alpha, log_pi.shape)
+        joint, numbers = True, BLOCK
+        if family.discriminative:
+            draw = partial(self._by_weights, n_draws, seed, request.training)
+        elif by_row is not None and (by_row.draws_by_row or self.too_large(n_draws)):
+            draw, joint = partial(by_row.draw_log_density, [seed, 2], n=n_draws), False
         else:
-            log_pi = np.repeat(log_weights(class_prior)[None], n_draws, axis=0)
-        if by_row is not None and (by_row.draws_by_row or self.too_large(n_draws)):
-            blocks = self._draws_by_row(by_row, X, log_pi, seed)
-            return JointDraws(blocks, shape, joint=False)
-        return JointDraws(self._draws_by_theta(X, log_pi, seed), shape)
+            draw = partial(self.draw_log_density, seed, n=n_draws)
+            # what a family derives from theta it derives once per block: no fewer rows than that
+            numbers = max(BLOCK, min(n_draws * self._n_parameters // 4, 8 * BLOCK))
+
+        def blocks() -> Iterator[tuple[slice, Array]]:
+            for rows in row_blocks(X.shape[0], log_pi.size, numbers):
+                log_joint = draw(X[rows])
+                if np.isnan(log_joint.min()):
+                    raise no_density(log_joint, X, rows.start)
+                yield rows, (log_joint + log_pi[:, None])[None]
+
+        return JointDraws(blocks(), shape, joint=joint)
 
     def too_large(self, n_draws: int) -> bool:
         """Return whether so many draws of theta take more memory than is kept."""
@@ -276,38 +282,22 @@ class ExactPosterior(Posterior):
         parts = (self.model.family.draw(rng, draws.stop - draws.start) for draws in blocks)
         return self._once("theta", (seed, n_draws), parts, not self.too_large(n_draws))
 
-    def _draws_by_theta(self, X: Matrix, log_pi: Array, seed: int) -> Iterator[tuple[slice, Array]]:
-        """Blocks of rows under the same draws of theta."""
-        family, n_draws = self.model.family, len(log_pi)
+    def draw_log_density(self, seed: int, X: Matrix, n: int) -> Array:
+        """Draw (S, N, C) log p(x | theta) of rows, of all rows under the same draws of theta."""
+        family = self.model.family
         density, by_row = score(family, "probability"), family.capability(DensityDraws)
-        # what a family derives from theta it derives once per block: no fewer rows than it is worth
-        size = max(BLOCK, min(n_draws * self._n_parameters // 4, 8 * BLOCK))
-        for rows in row_blocks(X.shape[0], log_pi.size, size):
-            parts = [density(X[rows], theta) for theta in self._theta_parts(n_draws, seed)]
-            joint = np.concatenate(parts) if len(parts) > 1 else np.array(parts[0])
-            least = joint.min(axis=0)
-            if np.isnan(least).any():
-                raise no_density(joint, X, rows.start)
-            if by_row is not None:  # theta itself may underflow, its logarithm does not
-                lost = np.flatnonzero(np.isneginf(least).any(axis=1))
-                if len(lost):
-                    row = X[rows.start + lost]
-                    joint[:, lost] = by_row.draw_log_density([seed, 2], row, n_draws)
-            joint += log_pi[:, None]
-            yield rows, joint[None]
+        parts = [density(X, theta) for theta in self._theta_parts(n, seed)]
+        log_x = np.concatenate(parts) if len(parts) > 1 else np.array(parts[0])
+        if by_row is not None:  # theta itself may underflow, its logarithm does not
+            lost = np.flatnonzero(np.isneginf(log_x.min(axis=0)).any(axis=1))
+            if len(lost):
+                log_x[:, lost] = by_row.draw_log_density([seed, 2], X[lost], n)
+        return log_x
 
-    def drawn_density(self, X: Matrix, seed: int) -> Array:
-        """Draw (N, C) log p(x | theta) of rows under one theta."""
-        blocks = self._draws_by_theta(X, np.zeros((1, len(self.model.alpha))), seed)
-        return np.concatenate([joint[0, 0] for _, joint in blocks])
-
-    def _draws_by_weights(
-        self, X: Matrix, n_draws: int, seed: int, training: Training | None
-    ) -> Iterator[tuple[slice, Array]]:
-        """Blocks of rows by the predictives of fits to randomly weighted training rows."""
-        for rows in row_blocks(X.shape[0], n_draws * len(self.model.alpha), BLOCK):
-            fits = self.random_fits(n_draws, seed, training)
-            yield rows, np.stack([fit.log_joint(X[rows]) for fit in fits])[None]
+    def _by_weights(self, n_draws: int, seed: int, training: Training | None, X: Matrix) -> Array:
+        """Return the predictives of fits to randomly weighted training rows."""
+        fits = self.random_fits(n_draws, seed, training)
+        return np.stack([fit.log_joint(X) for fit in fits])
 
     def random_fits(
         self, n_draws: int, seed: int, training: Training | None
@@ -329,14 +319,6 @@ class ExactPosterior(Posterior):
         for new, family in zip(weights, families, strict=True):
             alpha = self.prior.alpha + class_counts(codes, n_classes, new)
             yield replace(self, model=replace(self.model, alpha=alpha, family=family))
-
-    def _draws_by_row(
-        self, family: DensityDraws, X: Matrix, log_pi: Array, seed: int
-    ) -> Iterator[tuple[slice, Array]]:
-        """Blocks of rows, each drawn on its own."""
-        for rows in row_blocks(X.shape[0], log_pi.size, BLOCK):
-            log_x = family.draw_log_density([seed, 2], X[rows], len(log_pi))
-            yield rows, (log_x + log_pi[:, None])[None]
 
     def simulate(
         self, rng: np.random.Generator, n: int, codes: Array | None, one_theta: bool

@@ -25,6 +25,27 @@ _SHAPE = 0.75  # of the Gamma distribution of row weights: of 1 intervals are to
 Training = Callable[[], Any]  # to the training rows: X, codes, weight
 
 
+class DrawRequest(NamedTuple):
+    """Which draws of the log joint densities of rows.
+
+    Parameters
+    ----------
+    n_draws : int, optional
+        None: as many as are usual.
+    seed : int
+    class_prior : (C,), optional
+        Class weights that replace the fitted ones, and are not uncertain.
+    training : callable, optional
+        To the training rows, where `draws_need_rows`: the model is fitted to them again with
+        random weights, once for each draw.
+    """
+
+    n_draws: int | None
+    seed: int
+    class_prior: Array | None = None
+    training: Training | None = None
+
+
 class JointDraws(NamedTuple):
     """Draws of log p(y = c, x | theta), up to a term that the classes of a row have in common.
 
@@ -193,30 +214,8 @@ class Posterior(ABC):
         return self.draw(rng, draws, chains)
 
     @abstractmethod
-    def log_joint_draws(
-        self,
-        X: Matrix,
-        n_draws: int | None,
-        seed: int,
-        class_prior: Array | None = None,
-        training: Training | None = None,
-    ) -> JointDraws:
-        """Draw log p(y = c, x_i | theta) of rows.
-
-        A row has the same draws alone and among others.
-
-        Parameters
-        ----------
-        X : (N, D) as the family takes it
-        n_draws : int, optional
-            None: as many as are usual.
-        seed : int
-        class_prior : (C,), optional
-            Class weights that replace the fitted ones, and are not uncertain.
-        training : callable, optional
-            To the training rows, where `draws_need_rows`: the model is fitted to them again with
-            random weights, once for each draw.
-        """
+    def log_joint_draws(self, X: Matrix, request: DrawRequest) -> JointDraws:
+        """Draw log p(y = c, x_i | theta); a row has the same draws alone and among others."""
 
     @abstractmethod
     def simulate(

@@ -36,9 +36,9 @@ from bayesgen.numerics.special import Array, log_softmax
 from bayesgen.posterior.drawn import largest_good_k, smoothed_weights
 from bayesgen.posterior.interface import (
     BLOCK,
+    DrawRequest,
     JointDraws,
     Posterior,
-    Training,
     weights_of_draws,
 )
 from bayesgen.posterior.model import ClassModel, Quantity, log_weights, log_weights_without
@@ -583,26 +583,19 @@ class PooledPosterior(Posterior):
             return np.zeros(len(self.count))
         return log_weights(class_prior) - log_weights(self.class_weights())
 
-    def log_joint_draws(
-        self,
-        X: MemberRows,
-        n_draws: int | None,
-        seed: int,
-        class_prior: Array | None = None,
-        training: Training | None = None,
-    ) -> JointDraws:
+    def log_joint_draws(self, X: MemberRows, request: DrawRequest) -> JointDraws:
         """Draws of the pooled scores (`JointDraws`).
 
         A draw gives every training row a random weight, fits the members again with these weights
         (structures, and members known by draws, stay), takes one draw of their parameters, and
         pools the densities by one draw of exponents and intercepts.
         """
-        n_draws = _DRAWS if n_draws is None else n_draws
-        if training is None:
+        n_draws, seed, class_prior = request.n_draws or _DRAWS, request.seed, request.class_prior
+        if request.training is None:
             raise ValueError("draws of a pool need its training rows")
         which = np.random.default_rng(seed).permutation(np.arange(n_draws) % self.n_draws)
         eta, b = (values[which] for values in self.exponents.flat)
-        of_fit = training()
+        of_fit = request.training()
         _, codes, weight, *_ = of_fit
         factors = weights_of_draws(n_draws, seed, len(codes))
         count = 1 + factors * weight @ np.eye(len(self.count))[codes]
@@ -643,7 +636,7 @@ class PooledPosterior(Posterior):
         for s, fit in enumerate(posterior.random_fits(n_draws, seed, own_rows)):
             if has_theta and not posterior.too_large(n_draws):
                 one = (seed * len(self.members) + k) * n_draws + s
-                yield fit.drawn_density(X.read(member).encoded, one)
+                yield fit.draw_log_density(one, X.read(member).encoded, 1)[0]
             elif has_theta:
                 yield fit.model.family.log_density_at_mean(X.read(member).encoded)
             else:  # no theta is drawn of label trees, nor where cells are summed over

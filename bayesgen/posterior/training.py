@@ -25,6 +25,32 @@ class KeptRows(NamedTuple):
     sample_weight: Any = None
 
 
+class LabelledRows(NamedTuple):
+    """Rows as the family takes them, with what is known of each."""
+
+    X: Any
+    codes: np.ndarray  # (N,) of classes, -1 where there is no label
+    weight: np.ndarray  # (N,)
+    groups: np.ndarray | None = None  # (N,) rows of the same number are left out together
+
+    def at(self, rows: np.ndarray) -> "LabelledRows":
+        """Return some of the rows."""
+        groups = None if self.groups is None else self.groups[rows]
+        return LabelledRows(self.X[rows], self.codes[rows], self.weight[rows], groups)
+
+    @property
+    def scored(self) -> np.ndarray:
+        """Positions of the rows that have a label and a weight."""
+        return np.flatnonzero((self.codes >= 0) & (self.weight > 0))
+
+    def only_scored(self) -> "LabelledRows":
+        """Return the scored rows; raise ValueError if there is none."""
+        positions = self.scored
+        if not len(positions):
+            raise ValueError("no training row has a label and a weight above 0")
+        return self if len(positions) == len(self.codes) else self.at(positions)
+
+
 @dataclass(frozen=True)
 class Training:
     """The rows behind a posterior.

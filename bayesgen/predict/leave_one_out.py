@@ -15,7 +15,7 @@ from bayesgen.numerics.special import Array, log_softmax
 from bayesgen.posterior.drawn import largest_good_k
 from bayesgen.posterior.fitted import Fitted
 from bayesgen.posterior.model import log_weights_without
-from bayesgen.posterior.training import KeptRows
+from bayesgen.posterior.training import KeptRows, LabelledRows
 
 SCORED = 4000  # rows of a summary's score: what all would take is too long for a summary
 _LEAVES_OUT = ("closed form", "nuts", "hmc")
@@ -27,32 +27,6 @@ _TRAINING_ROWS = (
 )
 
 
-class TrainingRows(NamedTuple):
-    """Training rows as the family takes them."""
-
-    X: Any
-    codes: Array  # (N,) -1 where there is no label
-    weight: Array  # (N,)
-    groups: Array | None = None  # (N,) rows of the same number are left out together
-
-    @property
-    def scored(self) -> Array:
-        """Positions of the rows that have a label and a weight."""
-        return np.flatnonzero((self.codes >= 0) & (self.weight > 0))
-
-    def only_scored(self) -> "TrainingRows":
-        """Return the scored rows; raise ValueError if there is none."""
-        positions = self.scored
-        if not len(positions):
-            raise ValueError("no training row has a label and a weight above 0")
-        if len(positions) == len(self.codes):
-            return self
-        groups = None if self.groups is None else self.groups[positions]
-        return TrainingRows(
-            self.X[positions], self.codes[positions], self.weight[positions], groups
-        )
-
-
 def training_rows(
     fitted: Fitted,
     X,
@@ -60,7 +34,7 @@ def training_rows(
     sample_weight=None,
     partial: bool = False,
     groups=None,
-) -> TrainingRows:
+) -> LabelledRows:
     """Rows, codes, weights and groups; raises unless they are (some of) those of the fit.
 
     Of a pool they are those of each member, or some of them. Without `groups` all rows have those
@@ -104,11 +78,11 @@ def training_rows(
     for member, read in parts:
         some = partial or (member is not fitted and n != member.training.n_rows)
         check = _check_rows_of_fit if member.posterior.exact else _check_numbers
-        check(member, TrainingRows(read.encoded, codes, weight), some)
-    return TrainingRows(rows.encoded, codes, weight, groups)
+        check(member, LabelledRows(read.encoded, codes, weight), some)
+    return LabelledRows(rows.encoded, codes, weight, groups)
 
 
-def rows_of_fit(fitted: Fitted, training=None, partial: bool = False) -> TrainingRows:
+def rows_of_fit(fitted: Fitted, training=None, partial: bool = False) -> LabelledRows:
     """Return the training rows kept, or those given as (X, y) or (X, y, weight)."""
     if training is not None:
         if not isinstance(training, tuple | list) or len(training) not in (2, 3):
@@ -191,7 +165,7 @@ def label_score(fitted: Fitted, rows: KeptRows | None = None) -> LabelScore | No
     return LabelScore(loss, of_frequencies, round(float(copies_as_one.sum())))
 
 
-def _check_numbers(fitted: Fitted, rows: TrainingRows, partial: bool) -> None:
+def _check_numbers(fitted: Fitted, rows: LabelledRows, partial: bool) -> None:
     """Check the number of rows, and class counts where the fit knew every label."""
     # rows of weight 0 are no rows to the fit
     n, seen = int(np.sum(rows.weight > 0)), fitted.training.n_rows
@@ -206,10 +180,9 @@ def _check_numbers(fitted: Fitted, rows: TrainingRows, partial: bool) -> None:
         raise _other_counts(count, of_fit, fitted)
 
 
-def _check_rows_of_fit(fitted: Fitted, rows: TrainingRows, partial: bool) -> None:
+def _check_rows_of_fit(fitted: Fitted, rows: LabelledRows, partial: bool) -> None:
     """Check class counts and the evidence, which a change of any cell changes."""
-    positions = rows.scored
-    some = TrainingRows(rows.X[positions], rows.codes[positions], rows.weight[positions])
+    some = rows.at(rows.scored)
     prior, stats = fitted.posterior.prior, fitted.posterior.stats
     stats_here = prior.stats(*some[:2], len(fitted.classes), some.weight)
     without_evidence = bool(prior.family.no_theta)

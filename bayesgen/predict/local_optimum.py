@@ -25,9 +25,9 @@ from bayesgen.families.errors import UndefinedEstimateError
 from bayesgen.families.names import CHAIN, CLASS_WEIGHTS, DRAW, Method
 from bayesgen.families.shared.graph_rows import numpy_mode, third_parties
 from bayesgen.inference import nuts, sampled
-from bayesgen.inference.chosen_priors import LabelledRows
 from bayesgen.numerics.special import Array
 from bayesgen.posterior.fitted import Fitted
+from bayesgen.posterior.training import LabelledRows
 
 _FARTHEST = 20.0  # posterior standard deviations
 _LEVEL = 1e-9  # a log density that gains less has levelled off
@@ -107,9 +107,9 @@ def _rows(fitted: Fitted, method: Method, training) -> LabelledRows:
     X, y, weight = (*rows, None)[:3]
     labels = labels_of(y)
     use = np.flatnonzero(is_labelled(labels))
-    encoded = fitted.encoded(X)[use]
-    weight = None if weight is None else np.asarray(weight, dtype=np.float64)[use]
-    return LabelledRows(encoded, fitted.codes_of(labels[use].tolist()), weight)
+    of_each = np.ones(len(labels)) if weight is None else np.asarray(weight, dtype=np.float64)
+    codes = fitted.codes_of(labels[use].tolist())
+    return LabelledRows(fitted.encoded(X)[use], codes, of_each[use])
 
 
 def _coordinates(model, draws: dict[str, Array]) -> tuple[Array, Array]:

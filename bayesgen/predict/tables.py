@@ -18,7 +18,7 @@ from bayesgen.numerics.rows import Matrix
 from bayesgen.numerics.seeds import generator
 from bayesgen.numerics.special import Array, log_softmax
 from bayesgen.posterior.fitted import Fitted
-from bayesgen.posterior.interface import JointDraws
+from bayesgen.posterior.interface import DrawRequest, JointDraws
 from bayesgen.predict import draws
 from bayesgen.predict.draws import IntervalRequest
 from bayesgen.predict.leave_one_out import rows_of_fit
@@ -46,7 +46,8 @@ def _log_joint_draws(
     rows = fitted.encoded_near(X)
     seed = int(generator(random_state).integers(2**63))
     rows_of = partial(rows_of_fit, fitted, training)
-    drawn = fitted.posterior.log_joint_draws(rows, n_draws, seed, weights, rows_of)
+    request = DrawRequest(n_draws, seed, weights, rows_of)
+    drawn = fitted.posterior.log_joint_draws(rows, request)
     return drawn, rows, weights
 
 

@@ -16,6 +16,7 @@ from bayesgen.families.conjugate.normal_inverse_gamma import NormalInverseGamma
 from bayesgen.families.conjugate.normal_inverse_wishart import NormalInverseWishart
 from bayesgen.inference import chosen_priors
 from bayesgen.posterior.model import ClassModel
+from bayesgen.posterior.training import LabelledRows
 from tests.cli.test_cli import run
 
 
@@ -74,7 +75,7 @@ def search_of(family, X, y, groups=None):
     model = ClassModel(1.0, family)
     stats = model.stats(X, y, y.max() + 1)
     return chosen_priors._Search(
-        family, model.resolve(stats), stats, chosen_priors.LabelledRows(X, y, None, groups)
+        family, model.resolve(stats), stats, LabelledRows(X, y, np.ones(len(y)), groups)
     )
 
 

@@ -8,6 +8,7 @@ from bayesgen.families.capabilities import DensityDraws
 from bayesgen.families.names import CLASS_WEIGHTS
 from bayesgen.posterior import exact
 from bayesgen.posterior.exact import ExactPosterior
+from bayesgen.posterior.interface import DrawRequest
 from bayesgen.posterior.model import ClassModel
 from tests.laws.cases import is_table, only, takes_missing, with_missing
 
@@ -26,8 +27,8 @@ def posterior(case, missing=False):
 
 def joint(own, X, class_prior=None):
     """(S, N, C) of all blocks."""
-    blocks = [block[0] for _, block in own.log_joint_draws(X, N_DRAWS, 7, class_prior).blocks]
-    return np.concatenate(blocks, axis=1)
+    drawn = own.log_joint_draws(X, DrawRequest(N_DRAWS, 7, class_prior))
+    return np.concatenate([block[0] for _, block in drawn.blocks], axis=1)
 
 
 def odds(log_joint):
@@ -65,7 +66,7 @@ def test_rows_drawn_without_theta_have_the_same_margins(case, monkeypatch):
     if fit.model.family.capability(DensityDraws) is None:
         pytest.skip("draws theta alone")
     monkeypatch.setattr(exact, "KEPT", 0)
-    assert not fit.log_joint_draws(X, N_DRAWS, 7).joint
+    assert not fit.log_joint_draws(X, DrawRequest(N_DRAWS, 7)).joint
     assert_same_margins(odds(joint(fit, X)), of_theta(case, fit, X))
 
 
