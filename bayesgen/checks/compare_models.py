@@ -16,7 +16,6 @@ from bayesgen.families.names import MODEL
 from bayesgen.inference.exponents import sample
 from bayesgen.numerics.rows import class_counts
 from bayesgen.numerics.special import Array, log_softmax
-from bayesgen.posterior.drawn import MonteCarloWarning
 from bayesgen.posterior.fitted import (
     Fitted,
     at_training_rows,
@@ -60,9 +59,8 @@ def loo(
     positions, some = rows.scored, rows.only_scored()
     log_joint, k = posterior.log_joint_without(*rows)
     n_groups = None if rows.groups is None else len(np.unique(rows.groups))
-    with warnings.catch_warnings():  # scores are what is trusted or not, and k says so
-        warnings.simplefilter("ignore", MonteCarloWarning)
-        full = posterior.log_joint(some.X)
+    nobody = np.full(len(positions), -1)
+    full, _ = posterior.log_joint_without(some.X, nobody, some.weight)
     log_joint = left_out = log_joint[positions]
     if target == "label":
         full, left_out = log_softmax(full), log_softmax(left_out)

@@ -190,12 +190,16 @@ class Posterior(ABC):
         inside = (codes >= 0) & (weight > 0)
         if inside.all():
             return self._without_each(X, codes, weight, groups)
-        log_joint, k = self.log_joint(X), np.full(len(codes), -np.inf)
+        log_joint, k = self._as_it_is(X), np.full(len(codes), -np.inf)
         if len(rows := np.flatnonzero(inside)):
             of_rows = None if groups is None else groups[rows]
             some_rows = X[rows], codes[rows], weight[rows], of_rows
             log_joint[rows], k[rows] = self._without_each(*some_rows)
         return log_joint, k
+
+    def _as_it_is(self, X: Matrix) -> Array:
+        """`log_joint` of rows that the posterior does not hold."""
+        return self.log_joint(X)
 
     @abstractmethod
     def _without_each(

@@ -44,7 +44,7 @@ from bayesgen.posterior.interface import (
 from bayesgen.posterior.model import ClassModel, Quantity, log_weights, log_weights_without
 
 FURTHEST = 300.0  # nats below the row's best class: further away is no evidence of more
-_LEAST = 1e-280  # probability from which on it is averaged in logs
+_LEAST = 1e-280  # probability below which it is averaged in logs
 _HEAVY_ROW = 100.0  # weight of a document that is left out by subtraction, and keeps its digits
 _MOST_TEMPER = 1.5  # of short documents: exponents were learned from those of training
 SHAPE = 0.5  # of the Gamma prior of an exponent
@@ -147,29 +147,33 @@ class Exponents(NamedTuple):
 
     def log_proba(self, evidence: Evidence) -> Array:
         """Return (N, C) log of the mean over draws of the class probabilities."""
-        log_p = np.empty(evidence.scores.shape[1:])
-        for rows, z in self._by_rows(evidence):
-            p = np.exp(z)
-            p /= p.sum(axis=0)
-            mean = p.mean(axis=2)
-            if (mean < _LEAST).any():
-                mean = log_mean_exp(z - np.log(np.exp(z).sum(axis=0)))
-            else:
-                np.log(mean, out=mean)
-            log_p[rows] = mean.T
+        p = np.empty(evidence.scores.shape[1:])
+        for rows, odds in self._by_rows(evidence):
+            with np.errstate(over="ignore", invalid="ignore"):  # NaN: averaged in logs
+                np.exp(odds, out=odds)
+                of_first = 1 / (1 + odds.sum(axis=0))
+                p[rows, 0] = of_first.mean(axis=1)
+                p[rows, 1:] = np.einsum("cns,ns->nc", odds, of_first) / len(of_first.T)
+        in_logs = np.flatnonzero(~(p >= _LEAST).all(axis=1))
+        p[in_logs] = 1.0
+        log_p = np.log(p, out=p)
+        for rows, odds in self._by_rows(evidence[in_logs]):
+            log_p[in_logs[rows]] = log_mean_exp(_log_probabilities(odds)).T
         return log_p
 
     def _by_rows(self, evidence: Evidence) -> Iterator[tuple[slice, Array]]:
-        """Blocks of rows; (C, n, S) log probabilities up to a constant of each row and draw."""
+        """Yield rows and their (C - 1, n, S) log odds against the first class."""
         eta, b = self.flat
-        eta, b = np.ascontiguousarray(eta.T), b.T[:, None]
+        n_classes, every = b.shape[1], np.broadcast_to(eta.T, (b.shape[1], *eta.T.shape))
+        factors = np.concatenate([every, b.T[:, None], np.ones((n_classes, 1, len(b)))], axis=1)
+        factors[:, -2] -= b[:, 0]
         for rows in row_blocks(len(evidence.known_share), b.size):
             some = evidence[rows]
-            z = some.scores.transpose(2, 1, 0) @ eta
-            z += b * some.known_share[:, None]
-            z += some.log_weights.T[..., None]
-            z -= z.max(axis=0)
-            yield rows, z
+            share = np.broadcast_to(some.known_share[:, None], some.log_weights.shape)
+            terms = np.stack([*some.scores, share, some.log_weights])  # (M + 2, n, C)
+            terms[:-2] -= terms[:-2, :, :1]
+            terms[-1] -= terms[-1, :, :1]
+            yield rows, terms.T[1:] @ factors[1:]
 
     def without_each_row(
         self,
@@ -187,9 +191,9 @@ class Exponents(NamedTuple):
         Bayesian model evaluation using leave-one-out cross-validation and WAIC.
         """
         log_p_without, k = np.empty(evidence.scores.shape[1:]), np.zeros(len(codes))
-        for rows, z in self._by_rows(evidence):
-            log_p = z - np.log(np.exp(z).sum(axis=0))
-            ratio = -weight[rows, None] * log_p[codes[rows], np.arange(z.shape[1])]
+        for rows, odds in self._by_rows(evidence):
+            log_p = _log_probabilities(odds)
+            ratio = -weight[rows, None] * log_p[codes[rows], np.arange(odds.shape[1])]
             log_w = log_softmax(ratio)
             tail = np.flatnonzero(log_w.max(axis=1) > np.log(_TAME / ratio.shape[1]))
             if len(tail):
@@ -227,6 +231,14 @@ def leaving_weight(codes: Array, weight: Array, groups: Array | None) -> Array:
     _, group = np.unique(np.stack([groups, codes]), axis=1, return_inverse=True)
     total: Array = np.bincount(group.ravel(), weight)[group.ravel()]
     return total
+
+
+def _log_probabilities(odds: Array) -> Array:
+    """Return (C, n, S) log probabilities from (C - 1, n, S) log odds against the first class."""
+    z = np.concatenate([np.zeros((1, *odds.shape[1:])), odds])
+    z -= z.max(axis=0)
+    z -= np.log(np.exp(z).sum(axis=0))
+    return z
 
 
 def log_mean_exp(values: Array) -> Array:
