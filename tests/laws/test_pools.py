@@ -13,7 +13,7 @@ from sklearn.base import clone
 from sklearn.utils import _safe_indexing as take
 
 import bayesgen as bg
-from bayesgen.posterior.joint_draws import weights_of_draws
+from bayesgen.posterior.interface import DrawRequest, weights_of_draws
 from tests.drawn import draw_few_exponents
 
 PENGUINS, SPECIES = (table[::8].reset_index(drop=True) for table in bg.datasets.load_penguins())
@@ -195,14 +195,14 @@ def test_draws_of_one_member_are_of_its_densities():
     posterior = clf.fitted_.posterior
     rows, new_rows = (clf.fitted_.reader.read(table).encoded for table in (X, new))
     training = (rows, y, np.ones(len(y)))
-    drawn = posterior.log_joint_draws(new_rows, 100, 0, training=lambda: training)
+    drawn = posterior.log_joint_draws(new_rows, DrawRequest(100, 0, training=lambda: training))
     rho = np.concatenate([softmax(joint[0], axis=2) for _, joint in drawn.blocks], axis=1)
     member = posterior.members[0].fitted.posterior
     fits = list(member.random_fits(100, 0, lambda: (X, y, np.ones(len(y)))))
     log_pi = np.log([1 + weight @ np.eye(2)[y] for weight in weights_of_draws(100, 0, len(y))])
     which = np.random.default_rng(0).permutation(np.arange(100) % posterior.n_draws)
     eta, b = (values[which] for values in posterior.exponents.flat)
-    log_x = np.array([fit.drawn_density(new, s) for s, fit in enumerate(fits)])
+    log_x = np.concatenate([fit.draw_log_density(s, new, 1) for s, fit in enumerate(fits)])
     logit = eta[:, :, None] * log_x + (log_pi + b)[:, None]
     np.testing.assert_allclose(rho, softmax(logit, axis=2), rtol=1e-9)
 
