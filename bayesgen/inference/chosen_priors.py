@@ -299,7 +299,7 @@ class _Search:
             prior, rows = self.at(point, self.prior, self.scales), self.scored
             posterior = ExactPosterior(prior, prior.update(self.stats), self.stats)
             with np.errstate(invalid="ignore"):  # next to 1e15 other weights are rounded away
-                log_joint, _ = posterior.log_joint_without(rows.X, rows.codes, rows.weight)
+                log_joint, _ = posterior.without_each(rows.X, rows.codes, rows.weight)
             return self._sum_of_scores([log_joint], [rows])
         joints, parts = [], []
         for fold in self.folds:

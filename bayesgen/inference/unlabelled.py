@@ -121,7 +121,7 @@ def weighed(
 def labelled_alone(own: ExactPosterior, rows: LabelledRows) -> Weighed:
     """Scores of labelled rows, each left out, where no other row counts."""
     X, codes, w, _ = rows
-    joint, _ = own.log_joint_without(X, codes, w)
+    joint, _ = own.without_each(X, codes, w)
     log_pi = np.zeros_like(joint)
     if own.prior.generative:
         log_pi = log_weights_without(own.prior.alpha, own.stats.count, codes, w)

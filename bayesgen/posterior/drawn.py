@@ -422,15 +422,15 @@ class DrawnPosterior(Posterior):
         return JointDraws(blocks, shape, independent=False)
 
     def _as_it_is(self, X: Matrix) -> Array:
-        """Average over draws however few they are, as `_without_each` does."""
+        """Average over draws however few they are, as `without_each` does."""
         log_joint = np.empty((X.shape[0], len(self.model.alpha)))
         for rows, draws in log_joint_blocks(self.model.family, self.theta, X, self._known_weights):
             joint = draws.reshape(-1, *draws.shape[2:])
             log_joint[rows] = log_sum_exp(joint, axis=0) - np.log(len(joint))
         return log_joint
 
-    def _without_each(
-        self, X: Matrix, codes: Array, weight: Array, groups: Array | None
+    def without_each(
+        self, X: Matrix, codes: Array, weight: Array, groups: Array | None = None
     ) -> tuple[Array, Array]:
         """By Pareto-smoothed importance sampling.
 

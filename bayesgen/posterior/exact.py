@@ -27,6 +27,7 @@ from bayesgen.posterior.model import (
     ClassStats,
     Quantity,
     log_weights,
+    log_weights_without,
     score,
     split_chains,
 )
@@ -142,14 +143,12 @@ class ExactPosterior(Posterior):
             mass, parts = zip(*self.mixture, strict=True)
             joints = [component.log_joint(X, class_prior=class_prior) for component in parts]
             return averaged(np.array(mass), np.stack(joints))
-        weights = self.model.mean_weights() if class_prior is None else class_prior
-        log_pi = log_weights(weights)
         log_x = self.model.family.log_predictive(X)
-        log_x += log_pi
+        log_x += self.model.log_mean_weights(class_prior)
         return log_x
 
-    def _without_each(
-        self, X: Matrix, codes: Array, weight: Array, groups: Array | None
+    def without_each(
+        self, X: Matrix, codes: Array, weight: Array, groups: Array | None = None
     ) -> tuple[Array, Array]:
         """By the family's closed form; groups, and what costs too many digits, by refitting."""
         family, exactly = self.model.family, np.full(len(codes), -np.inf)
@@ -157,7 +156,8 @@ class ExactPosterior(Posterior):
             of_groups = () if groups is None else (groups,)
             return family.log_predictive_without(X, codes, weight, *of_groups)[0], exactly
         log_x, left = log_predictive_without(family, X, codes, weight)
-        log_joint = log_x + self.log_class_weights(codes, weight)
+        log_pi = log_weights_without(self.prior.alpha, self.stats.count, codes, weight)
+        log_joint = log_x + log_pi
         left = np.minimum(left, 1 - weight / self.model.alpha[codes])  # and of a class weight
         again, group = ~(left > LEAST_LEFT) | ~(log_x < np.inf).all(axis=1), np.arange(len(codes))
         if groups is not None:

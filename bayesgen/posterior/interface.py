@@ -189,12 +189,12 @@ class Posterior(ABC):
         """
         inside = (codes >= 0) & (weight > 0)
         if inside.all():
-            return self._without_each(X, codes, weight, groups)
+            return self.without_each(X, codes, weight, groups)
         log_joint, k = self._as_it_is(X), np.full(len(codes), -np.inf)
         if len(rows := np.flatnonzero(inside)):
             of_rows = None if groups is None else groups[rows]
             some_rows = X[rows], codes[rows], weight[rows], of_rows
-            log_joint[rows], k[rows] = self._without_each(*some_rows)
+            log_joint[rows], k[rows] = self.without_each(*some_rows)
         return log_joint, k
 
     def _as_it_is(self, X: Matrix) -> Array:
@@ -202,8 +202,8 @@ class Posterior(ABC):
         return self.log_joint(X)
 
     @abstractmethod
-    def _without_each(
-        self, X: Matrix, codes: Array, weight: Array, groups: Array | None
+    def without_each(
+        self, X: Matrix, codes: Array, weight: Array, groups: Array | None = None
     ) -> tuple[Array, Array]:
         """`log_joint_without` of rows that are all in the posterior."""
 

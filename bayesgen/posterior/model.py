@@ -229,6 +229,10 @@ class ClassModel(Record):
         weights: Array = self.alpha / self.alpha.sum()
         return weights
 
+    def log_mean_weights(self, class_prior: Array | None = None) -> Array:
+        """Return (C,) their logarithms, or those of class weights that replace them."""
+        return log_weights(self.mean_weights() if class_prior is None else class_prior)
+
     # -- integrated out ----------------------------------------------------------------------
 
     def draw(self, rng: np.random.Generator, n: int) -> dict[str, Array]:

@@ -655,8 +655,8 @@ class PooledPosterior(Posterior):
                 inside = fit.log_class_weights() if generative else log_pi[s]
                 yield X.log_joint(member, fitted=replace(fitted, posterior=fit)) - inside
 
-    def _without_each(
-        self, X: MemberRows, codes: Array, weight: Array, groups: Array | None
+    def without_each(
+        self, X: MemberRows, codes: Array, weight: Array, groups: Array | None = None
     ) -> tuple[Array, Array]:
         """Return (N, C) log p(y = c | x_i) of rows without themselves, and Pareto k (N,).
 

@@ -205,7 +205,7 @@ EXACT: dict[str, tuple[tuple[str, ...], Callable[[Any, type], None], str]] = {
     "leave-one-out keeps the row": (
         THREE,
         in_class(
-            ExactPosterior, "_without_each", lambda out, own, X, *__: (own.log_joint(X), out[1])
+            ExactPosterior, "without_each", lambda out, own, X, *__: (own.log_joint(X), out[1])
         ),
         "leave-one-out of row",
     ),
@@ -213,7 +213,7 @@ EXACT: dict[str, tuple[tuple[str, ...], Callable[[Any, type], None], str]] = {
         THREE,
         in_class(
             ExactPosterior,
-            "_without_each",
+            "without_each",
             lambda out, own, X, y, w, *_: (
                 out[0]
                 - np.log(own.prior.alpha + own.stats.count - np.eye(2)[y] * w[:, None])
