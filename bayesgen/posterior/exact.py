@@ -217,7 +217,7 @@ class ExactPosterior(Posterior):
         family, seed = self.model.family, request.seed
         n_draws = request.n_draws or family.default_draws
         shape = 1, n_draws, X.shape[0], len(self.model.alpha)
-        by_row, log_pi = family.capability(DensityDraws), np.zeros((n_draws, shape[3]))
+        by_row, log_pi = self._by_row, np.zeros((n_draws, shape[3]))
         if request.class_prior is not None:
             log_pi += log_weights(request.class_prior)
         elif not family.discriminative:
@@ -246,6 +246,11 @@ class ExactPosterior(Posterior):
     def too_large(self, n_draws: int) -> bool:
         """Return whether so many draws of theta take more memory than is kept."""
         return 8 * n_draws * self._n_parameters > KEPT
+
+    @cached_property
+    def _by_row(self) -> DensityDraws | None:
+        """Return the family where it draws the densities of a row on its own."""
+        return self.model.family.capability(DensityDraws)
 
     @cached_property
     def _n_parameters(self) -> int:
@@ -284,8 +289,7 @@ class ExactPosterior(Posterior):
 
     def draw_log_density(self, seed: int, X: Matrix, n: int) -> Array:
         """Draw (S, N, C) log p(x | theta) of rows, of all rows under the same draws of theta."""
-        family = self.model.family
-        density, by_row = score(family, "probability"), family.capability(DensityDraws)
+        density, by_row = score(self.model.family, "probability"), self._by_row
         parts = [density(X, theta) for theta in self._theta_parts(n, seed)]
         log_x = np.concatenate(parts) if len(parts) > 1 else np.array(parts[0])
         if by_row is not None:  # theta itself may underflow, its logarithm does not

@@ -151,7 +151,7 @@ def label_score(fitted: Fitted, rows: KeptRows | None = None) -> LabelScore | No
         except ValueError:
             return None
         codes, weight = read_rows.codes, read_rows.weight
-        joint, k = posterior.log_joint_without(*read_rows)
+        joint, k = posterior.without_each(*read_rows)
         if (k > largest_good_k(posterior.n_draws)).any():
             return None
         log_p = log_softmax(joint)[np.arange(len(codes)), codes]

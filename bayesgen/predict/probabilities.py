@@ -27,7 +27,8 @@ from bayesgen.predict import incomplete, local_optimum
 
 def check_method(method: str) -> Method:
     """`method` if it is one of `names.METHODS`, else an error that lists them."""
-    refuse_unknown("method", method, METHODS)
+    if method not in METHODS:
+        refuse_unknown("method", method, METHODS)
     return cast(Method, method)
 
 

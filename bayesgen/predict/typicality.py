@@ -58,7 +58,7 @@ def left_out_scores(fitted: Fitted, training=None, partial: bool = False) -> Lef
         models = list(zip(members, scored.joints, strict=True))
     else:
         rows = rows_of_fit(fitted, training, partial).only_scored()
-        joint, _ = posterior.log_joint_without(*rows)
+        joint, _ = posterior.without_each(*rows)
         _, codes, weight, _ = rows
         models = [(posterior, joint)]
     own_class, densities = (np.arange(len(codes)), codes), []
