@@ -150,8 +150,10 @@ def has_no_label(y: Array) -> Array:
 
 def code_labels(y: Array) -> tuple[Array, Array]:
     """Return sorted labels and the code of each row; objects become what they are of."""
-    if (coded_labels := _code_many(y)) is not None:
-        return coded_labels
+    if y.dtype.kind in "biuU" or (len(y) >= _MANY and _is_text(y)):
+        labels, codes = _sorted_labels(y)
+        if 2 * len(labels) <= len(y):
+            return labels, codes  # scikit-learn has a warning about that many
     refuse_unlabelled(y)
     if y.dtype.kind == "O" and all(isinstance(label, Real | np.bool) for label in y):
         y = np.array(y.tolist())
@@ -160,7 +162,7 @@ def code_labels(y: Array) -> tuple[Array, Array]:
     try:
         with np.errstate(invalid="ignore"):  # it asks whether 1e308 is a whole number
             check_classification_targets(y)
-        labels, codes = np.unique(y, return_inverse=True)
+        return np.unique(y, return_inverse=True)
     except (TypeError, ValueError) as error:
         if y.dtype.kind != "O":  # continuous, complex or bytes
             raise
@@ -169,20 +171,21 @@ def code_labels(y: Array) -> tuple[Array, Array]:
             f"Unknown label type: labels must be of one sortable type, got {kinds}; give "
             "numpy.asarray(y).astype(str)"
         ) from None
-    return labels, codes.ravel()
 
 
-def _code_many(y: Array) -> tuple[Array, Array] | None:
-    """Return labels and codes of many strings or integers, by hashing; None of other labels."""
-    if len(y) < _MANY or y.dtype.kind not in "iuOU":
-        return None
+def _is_text(y: Array) -> bool:
     import pandas as pd
 
-    if y.dtype.kind == "O" and pd.api.types.infer_dtype(y, skipna=False) != "string":
-        return None
+    return y.dtype.kind == "O" and pd.api.types.infer_dtype(y, skipna=False) == "string"
+
+
+def _sorted_labels(y: Array) -> tuple[Array, Array]:
+    """Return the sorted labels and the codes of whole numbers or text; many are hashed."""
+    if len(y) < _MANY or y.dtype == bool:
+        return np.unique(y, return_inverse=True)
+    import pandas as pd
+
     codes, labels = pd.factorize(y.astype(object) if y.dtype.kind == "U" else y, sort=True)
-    if 2 * len(labels) > len(y):
-        return None  # scikit-learn has a warning about that many
     return labels.astype(y.dtype), codes
 
 
