@@ -36,8 +36,9 @@ from bayesgen.encoding.tables import (
 )
 from bayesgen.encoding.unknown import UnknownCells
 from bayesgen.errors import InputError
-from bayesgen.families.shared.codes import count_all_codes
+from bayesgen.families.shared.codes import code_index, count_all_codes
 from bayesgen.numerics import kernels
+from bayesgen.numerics.rows import row_blocks
 from bayesgen.numerics.special import Array
 
 COUNTED = ("poisson", "multinomial")  # kinds of numbers from 0
@@ -177,7 +178,7 @@ class TableSchema:
     def encode(self, X) -> Array:
         """Return (N, D) codes, 0/1 and numbers; NaN for missing cells, -1 for unseen categories.
 
-        They are float64. A large array of category codes alone is returned as it is.
+        They are float64. An array of category codes alone is returned as it is.
 
         Raises
         ------
@@ -186,8 +187,8 @@ class TableSchema:
         """
         table = as_table(X)
         self._refuse_width(table)
-        if table.numbers is not None and self._are_codes(table):
-            return table.numbers
+        if (codes := self._codes_of_array(table.numbers)) is not None:
+            return codes
         cells = np.empty((table.n_rows, len(self.kinds)), order="F")
         for k, (j, kind) in enumerate(zip(self.positions, self.kinds, strict=True)):
             column = table.column(j)
@@ -197,13 +198,29 @@ class TableSchema:
                 cells[:, k] = _numbers(column, kind)
         return cells
 
-    def _are_codes(self, table: Table) -> bool:
-        """Tell whether a table is a large array of the codes themselves and missing cells."""
-        codes = _occurring(table.numbers) if {*self.kinds} == {"categorical"} else None
-        return codes is not None and all(
-            values == tuple(range(len(values))) and set(codes[j]) <= set(values)
-            for j, values in zip(self.positions, self.categories, strict=True)
-        )
+    def _codes_of_array(self, X: Array | None) -> Array | None:
+        """Return `encode` of an array of small whole numbers, all of them categories; else None."""
+        if X is None or {*self.kinds} != {"categorical"}:
+            return None
+        if not all(map(_are_small, self.categories)):
+            return None
+        if len(self.positions) < self.n_columns:
+            X = X[:, self.positions]
+        k = 1 + max(max(values, default=0) for values in self.categories)
+        if (occurring := _occurring(X, k)) is None:
+            return None
+        table = np.empty((len(occurring), k + 2))  # as `look_up` reads it
+        for row, values in zip(table, self.categories, strict=True):
+            row[:] = -1.0 if values else np.nan
+            row[np.array(values, dtype=np.intp)] = np.arange(len(values))
+        table[:, -1] = np.nan
+        if not (occurring & (table[:, :k] != np.arange(k))).any():
+            return X
+        codes = np.empty(X.shape)
+        for rows in row_blocks(*X.shape):
+            places = code_index(X[rows], k) + np.arange(len(table)) * (k + 2)
+            table.take(places, out=codes[rows])
+        return codes
 
     def refuse_unseen(
         self,
@@ -294,12 +311,17 @@ class TableSchema:
                     f"categories: {table.label(j)} is not categorical; name it so in columns="
                 )
         cells = table.numbers
-        codes = _occurring(cells) if nominal and None in entries else None
+        occurring = None
+        if cells is not None and nominal and None in entries:
+            largest = np.fmax.reduce(cells, axis=None, initial=0)
+            occurring = _occurring(cells, int(largest) + 1) if largest < _MOST_CODES else None
 
         def learned(j: int) -> Values:
-            if codes is None or cells is None:
+            if occurring is None or cells is None:
                 return table.column(j).learn()
-            return (False, True) if cells.dtype == bool else tuple(codes[j].tolist())
+            if cells.dtype == bool:
+                return (False, True)
+            return tuple(np.flatnonzero(occurring[j]).tolist())
 
         values = ((entries[j] or learned(j)) if j in nominal else () for j in self.positions)
         schema = replace(self, categories=tuple(values))
@@ -322,17 +344,23 @@ def _tuples(value):
     return tuple(map(_tuples, value)) if isinstance(value, list) else value
 
 
-def _occurring(X: Array | None) -> list[Array] | None:
-    """Return the codes that occur in each column of a large (N, D) array; NaN is a missing cell.
+def _are_small(values: Values) -> bool:
+    """Tell whether categories are whole numbers 0 .. 1023, or booleans."""
+    whole = not values or isinstance(values[0], int)  # and all others, which are of its type
+    return whole and min(values, default=0) >= 0 and max(values, default=0) < _MOST_CODES
 
-    None if the array is not large, or if a cell is not a whole number 0 .. 1023.
+
+def _occurring(X: Array, k: int) -> Array | None:
+    """Return which of the codes 0 .. k - 1 occur in each column of (N, D): (D, k) bool.
+
+    None if a cell is neither missing nor one of them.
     """
-    if X is None or not kernels.pays(X.size):
-        return None
-    counts = count_all_codes(X, np.zeros(len(X), dtype=np.int64), 1, _MOST_CODES)[0]
-    if counts[:, _MOST_CODES].any():
-        return None
-    return [np.flatnonzero(column[:_MOST_CODES]) for column in counts]
+    if kernels.pays(X.size):
+        occurs = count_all_codes(X, np.zeros(len(X), dtype=np.int64), 1, k)[0] > 0
+    else:
+        occurs = np.zeros((X.shape[1], k + 2), dtype=bool)
+        occurs.ravel()[code_index(X, k) + np.arange(X.shape[1]) * (k + 2)] = True
+    return None if occurs[:, k].any() else occurs[:, :k]
 
 
 def _declared(declared, names: tuple[str, ...] | None, n_columns: int) -> list[Values | None]:

@@ -157,7 +157,7 @@ class BinnedTable(TableSchema):
 
         That is an unknown category, or a missing cell of a column in which these have no code.
         """
-        codes, gone = cells.copy(), np.isnan(cells)
+        codes, gone = np.array(cells, dtype=np.float64), np.isnan(cells)
         for j, (kind, ends) in enumerate(zip(self.kinds, self.cuts, strict=True)):
             if kind == "gaussian":
                 codes[:, j] = np.searchsorted(ends or (), codes[:, j], side="right")

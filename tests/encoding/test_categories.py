@@ -161,8 +161,9 @@ def test_wide_and_narrow_ranges_agree_with_list_index(values, dtype):
     np.testing.assert_array_equal(schema.encode(X)[:, 0], expected)
 
 
-def test_a_large_array_of_codes_is_taken_as_it_is(monkeypatch):
-    monkeypatch.setattr(kernels, "COMPILE_FROM", 0)  # as if it were large
+@pytest.mark.parametrize("limit", [0, 1 << 62])  # as if it were large or small
+def test_an_array_of_codes_is_taken_as_it_is(monkeypatch, limit):
+    monkeypatch.setattr(kernels, "COMPILE_FROM", limit)
     codes = np.array([[0, 1], [NAN, 0], [2, NAN], [1, 1]])
     schema = learn(codes)
     assert schema.categories == ((0, 1, 2), (0, 1))
@@ -178,6 +179,8 @@ def test_a_large_array_of_codes_is_taken_as_it_is(monkeypatch):
     assert schema.categories == ((0, 3), (5, 7))
     np.testing.assert_array_equal(schema.encode(others), [[0, 0], [NAN, 1], [1, NAN]])
     assert learn(np.zeros((2, 1), dtype=bool)).categories == ((False, True),)
+    one = TableSchema.learn(codes, {"drop": [0], "categorical": [1]})
+    np.testing.assert_array_equal(one.encode(codes), codes[:, 1:])
 
 
 numbers_ = st.integers(-(2**63), 2**63 - 1) | st.floats(-1e6, 1e6) | st.booleans()

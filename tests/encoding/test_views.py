@@ -89,6 +89,14 @@ def test_many_rows_have_few_knots():
     )
 
 
+def test_codes_of_whole_numbers_are_codes_with_nan():
+    X = np.array([[0, 1], [1, 0]])
+    pairs = BinnedTable.of_rows(Rows(X, None, as_table(X)), 4, {"categorical": [0, 1]})
+    codes = pairs.codes(pairs.encode(np.array([[1, 2], [0, 1]])))
+    np.testing.assert_array_equal(codes, [[1, np.nan], [0, 1]])
+    np.testing.assert_array_equal(pairs.codes(pairs.encode(X)), X)
+
+
 @pytest.mark.parametrize("spike", [0.0, 2.5, -1.0])
 def test_a_spike_is_a_bin_of_its_own(spike):
     """The other cells have their own quantiles, and it is shown itself."""

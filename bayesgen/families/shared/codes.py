@@ -17,6 +17,9 @@ from bayesgen.numerics import rows as passes
 from bayesgen.numerics.rows import Matrix
 from bayesgen.numerics.special import Array
 
+_LOOKED_UP = 255  # largest count whose term is looked up
+_TABLE_CELLS = 1 << 18  # of terms that are looked up
+
 
 def n_codes(X: Matrix) -> int:
     """Largest code + 1, at least 1."""
@@ -27,8 +30,9 @@ def n_codes(X: Matrix) -> int:
 def code_index(values: Array, k: int) -> Array:
     """Indices: the codes 0 .. k - 1, k for any other number, k + 1 for NaN."""
     with np.errstate(invalid="ignore"):  # what is no integer differs from its code
-        whole = values.astype(np.int64).view(np.uint64)  # negative numbers become huge ones
-    codes = np.minimum(whole, np.uint64(k)).view(np.int64)
+        whole = values.astype(np.int64, copy=False)
+    # without a sign negative numbers become huge ones
+    codes = np.minimum(whole.view(np.uint64), np.uint64(k)).view(np.int64)
     if values.dtype.kind in "biu":
         return codes
     other = np.nonzero(codes != values)
@@ -44,19 +48,10 @@ def count_codes(X: Matrix, y: Array, n_classes: int, k: int, weight: Array | Non
     ValueError
         If a code is not a whole number in 0 .. k - 1.
     """
-    n_rows, n_features = X.shape
-    if kernels.pays(n_rows * n_features):
-        counts = count_all_codes(X, y, n_classes, k, weight)
-        if counts[..., k].any():
-            raise _first_that_is_no_code(X, k)
-        return counts[..., :k].copy()
-    codes = code_index(X, k)
-    if np.any(codes == k):
+    counts = count_all_codes(X, y, n_classes, k, weight)
+    if counts[..., k].any():
         raise _first_that_is_no_code(X, k)
-    cells = (y[:, None] * n_features + np.arange(n_features)) * (k + 2) + codes
-    each = None if weight is None else np.repeat(weight, n_features)
-    counts = np.bincount(cells.ravel(), each, n_classes * n_features * (k + 2))
-    return counts.reshape(n_classes, n_features, k + 2)[..., :k].astype(np.float64)
+    return counts[..., :k].copy()
 
 
 def _not_a_code(value, row: int, feature: int, k: int) -> InputError:
@@ -76,11 +71,17 @@ def _first_that_is_no_code(X: Array, k: int) -> ValueError:
 def count_all_codes(
     X: Array, y: Array, n_classes: int, k: int, weight: Array | None = None
 ) -> Array:
-    """Return (C, D, K + 2) counts of a large dense X: codes, other numbers, missing cells."""
+    """Return (C, D, K + 2) counts of a dense X: codes, other numbers, missing cells."""
+    shape = n_classes, X.shape[1], k + 2
+    if not kernels.pays(X.size):
+        first = (y[:, None] * X.shape[1] + np.arange(X.shape[1])) * (k + 2)
+        each = None if weight is None else np.repeat(weight, X.shape[1])
+        places = (first + code_index(X, k)).ravel()
+        return np.bincount(places, each, math.prod(shape)).astype(np.float64).reshape(shape)
     from bayesgen.numerics.kernels import dense
     from bayesgen.numerics.kernels.compiling import as_data
 
-    counts = np.zeros((n_classes, X.shape[1], k + 2))
+    counts = np.zeros(shape)
     labels = as_data(np.ascontiguousarray(y, dtype=np.int64))
     weights = as_data(np.ascontiguousarray(() if weight is None else weight, dtype=np.float64))
     for rows in passes.row_blocks(*X.shape):
@@ -104,6 +105,30 @@ def look_up(X: Matrix, table: Array) -> Array:
         for each, sums in zip(flat, total, strict=True):
             sums[rows] = each.take(place).sum(axis=axis)
     return np.moveaxis(total.reshape(*lead, X.shape[0]), -1, -2)
+
+
+def look_up_counts(X: Matrix, a: Array, ratio: Array, first: Array) -> Array:
+    """Return (N, C) sums of ``first + log(Gamma(a + x)/(Gamma(a) x!) ratio^x)`` over counts x.
+
+    NaN for a row with a count that is fractional or large. Of sparse X the stored cells count.
+    `a` is (C, D), and so are `ratio` and `first`, or ().
+    """
+    X = passes.stored_cells(X, slice(None)) if sparse.issparse(X) else X
+    counts = X.data if sparse.issparse(X) else X
+    largest = int(np.fmax.reduce(counts, axis=None, initial=0))
+    # no more terms than cells, but for a few rows
+    most = min(_LOOKED_UP, largest, _TABLE_CELLS // a.size, max(15, X.shape[0]))
+    n = np.arange(1.0, most + 1)
+    table = np.zeros((*a.shape, most + 3))  # a missing cell adds 0
+    np.cumsum(np.log((a[..., None] + (n - 1)) / n * ratio[..., None]), -1, out=table[..., 1:-2])
+    table[..., :-2] += first[..., None]
+    table[..., -2] = np.nan
+    if not sparse.issparse(X):
+        return look_up(X, table)
+    columns = np.ascontiguousarray(table.reshape(len(a), -1).T)
+    places = X.indices.astype(np.int64) * (most + 3) + code_index(X.data, most + 1)
+    parts = np.ones(X.nnz), places, X.indptr
+    return sparse.csr_matrix(parts, shape=(X.shape[0], len(columns))) @ columns
 
 
 def _look_up_compiled(X: Array, table: Array) -> Array:
