@@ -132,11 +132,11 @@ def without_weight(total: Array, weight: Array | float) -> tuple[Array, Array]:
 # -------------------------------------------------------------------------------- sums and products
 
 
-def one_hot(y: Array, n_classes: int, weight: Array | None = None) -> sparse.csr_matrix:
+def one_hot(y: Array, n_classes: int, weight: Array | None = None) -> sparse.csc_matrix:
     """Return (C, N) sparse indicator of the class codes, with the row weights as values."""
     n = len(y)
     data = np.ones(n) if weight is None else np.asarray(weight, dtype=np.float64)
-    return sparse.csc_matrix((data, y, np.arange(n + 1)), shape=(n_classes, n)).tocsr()
+    return sparse.csc_matrix((data, y, np.arange(n + 1)), shape=(n_classes, n))
 
 
 def class_counts(y: Array, n_classes: int, weight: Array | None = None) -> Array:
@@ -160,12 +160,11 @@ def class_sums(
         if function is not None:
             X = stored_cells(X, slice(None))
             X.data = function(X.data)
-        return np.asarray((indicator @ X.astype(np.float64, copy=False)).todense())
+        return np.asarray((indicator.tocsr() @ X.astype(np.float64, copy=False)).todense())
     sums = np.zeros((n_classes, X.shape[1]))
-    columns = indicator.tocsc()
     for rows in row_blocks(*X.shape):
         block = dense_block(X, rows)
-        sums += columns[:, rows] @ (block if function is None else function(block))
+        sums += indicator[:, rows] @ (block if function is None else function(block))
     return sums
 
 

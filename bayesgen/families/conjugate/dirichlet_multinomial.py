@@ -33,6 +33,7 @@ from bayesgen.families.errors import NotLinearError, refuse_undefined
 from bayesgen.families.names import CLASS, FEATURE, OBS
 from bayesgen.families.records import Hyperparameter, array
 from bayesgen.families.shared import pymc_parts
+from bayesgen.families.shared.codes import look_up_counts
 from bayesgen.families.shared.densities import (
     density_by_draws,
     dirichlet_mode,
@@ -323,9 +324,12 @@ class DirichletMultinomial(WordCounts, ConjugateFamily):
         """Return (N, C) log Dirichlet-multinomial masses, coefficient included."""
         if kernels.pays(len(self.alpha) * passes.n_stored(X)):
             log_mass = self._look_up_numerators(X)
-            others = np.flatnonzero(np.isnan(log_mass[:, 0]))
         else:
-            log_mass, others = np.empty((X.shape[0], len(self.alpha))), np.arange(X.shape[0])
+            self.check(X)
+            log_mass = np.full((X.shape[0], len(self.alpha)), np.nan)
+            if self.alpha.size <= passes.n_stored(X):
+                log_mass = look_up_counts(X, self.alpha, np.array(1.0), np.array(0.0))
+        others = np.flatnonzero(np.isnan(log_mass[:, 0]))
         if len(others):
             self.check(X)
         for rows in passes.few_at_a_time(others):

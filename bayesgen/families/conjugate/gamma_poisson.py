@@ -19,7 +19,7 @@ from bayesgen.families.errors import NotLinearError, refuse_undefined
 from bayesgen.families.names import CLASS, FEATURE
 from bayesgen.families.records import Hyperparameter, array
 from bayesgen.families.shared import densities, pymc_parts
-from bayesgen.families.shared.codes import look_up
+from bayesgen.families.shared.codes import look_up_counts
 from bayesgen.families.shared.documents import IN_STATISTICS, refuse_fractional_counts
 from bayesgen.families.shared.hyperparameters import broadcast_prior
 from bayesgen.numerics import rows as passes
@@ -27,9 +27,6 @@ from bayesgen.numerics import special
 from bayesgen.numerics.rows import Matrix
 from bayesgen.numerics.special import Array, log_factorial
 
-_STEPS = 4  # that a cell takes in `stats`
-_LOOKED_UP = 255  # largest count whose mass is looked up
-_TABLE_CELLS = 1 << 18  # of masses that are looked up
 _LARGE = 2.0**14  # from this count on x log(rate) - rate - log x! is summed without cancellation
 
 
@@ -241,22 +238,13 @@ class GammaPoisson(ConjugateFamily):
         passes.refuse_negative_counts(X)
         if sparse.issparse(X):
             return self._log_masses(X)
-        log_mass = self._look_up_masses(X)
-        others = np.flatnonzero(np.isnan(log_mass[:, 0]))
-        log_mass[others] = self._log_masses(X[others])
-        return log_mass
-
-    def _look_up_masses(self, X: Array) -> Array:
-        """Return (N, C) `log_predictive` of a dense X; NaN for rows with a large count."""
-        largest = int(np.fmax.reduce(X, axis=None, initial=0))
-        # no more masses than cells, but for a few rows
-        most = min(_LOOKED_UP, largest, _TABLE_CELLS // self.shape.size, max(15, X.shape[0]))
-        table = np.zeros((*self.shape.shape, most + 3))  # a missing cell adds 0
-        table[..., :-2] = special.log_negative_binomial(
-            np.arange(most + 1.0), self.shape[..., None], self.rate[..., None]
+        log_mass = look_up_counts(
+            X, self.shape, 1 / (1 + self.rate), -self.shape * np.log1p(1 / self.rate)
         )
-        table[..., -2] = np.nan
-        return look_up(X, table)
+        others = np.flatnonzero(np.isnan(log_mass[:, 0]))
+        if len(others):
+            log_mass[others] = self._log_masses(X[others])
+        return log_mass
 
     def _log_masses(self, X: Matrix) -> Array:
         """Return `log_predictive`, each distinct cell of a block once."""

@@ -209,18 +209,45 @@ def _student(
         Sums of squares and degrees of freedom of the variances.
     log_norm : of single cells, where it is known
     """
-    with np.errstate(divide="ignore"):  # logs, because a square may overflow
-        log_q = 2 * np.log(np.abs(away) * np.sqrt(kappa / ((kappa + 1) * squares)))
-    m: Any = 1.0
+    r = away * np.sqrt(kappa / ((kappa + 1) * squares))
+    m: Any = seen.sum(axis=-1, keepdims=True) if joint else 1.0
+    power, width = (nu + m) / 2, np.log1p(1 / kappa) / 2
     if joint:
-        log_q, m = log_sum_exp(log_q)[..., None], seen.sum(axis=-1, keepdims=True)
+        with np.errstate(divide="ignore"):  # logs, because a square may overflow
+            log_q = log_sum_exp(2 * np.log(np.abs(r)))
+        distance = power[..., 0] * np.logaddexp(0.0, log_q)
+    else:
+        distance = _weighted_logs(r, power)
     if log_norm is None:
         log_norm = log_gamma_difference(nu / 2, m / 2) - m / 2 * np.log(np.pi * squares)
-    log_t = log_norm - (nu + m) / 2 * np.logaddexp(0.0, log_q)
-    width = np.log1p(1 / kappa) / 2
     if joint:
-        return np.asarray(log_t[..., 0] - np.where(seen, width, 0.0).sum(axis=-1))
-    return np.asarray(np.where(seen, log_t - width, 0.0).sum(axis=-1))
+        return np.asarray(log_norm[..., 0] - distance - np.where(seen, width, 0.0).sum(axis=-1))
+    cells = log_norm - width
+    norm = seen[:, 0] @ cells.T if cells.ndim == 2 else np.where(seen, cells, 0.0).sum(axis=-1)
+    return np.asarray(norm - distance)
+
+
+def _weighted_logs(r: Array, power: Array) -> Array:
+    """Return (n, C) sums over columns of power log(1 + r^2); r (n, C, D).
+
+    Columns of one power share a logarithm: the product of 1 + u and 1 + v is 1 + (u + v + u v).
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        u = np.square(np.moveaxis(r, -1, 0))
+        if (power == power[..., :1]).all():
+            power = power[..., :1]
+            while len(u) > 1:
+                half = len(u) // 2
+                joined = 1.0 + u[:half]
+                joined *= u[half : 2 * half]
+                joined += u[:half]
+                u = joined if len(u) % 2 == 0 else np.concatenate([joined, u[-1:]])
+    if np.isfinite(u).all():
+        logs = np.moveaxis(np.log1p(u), 0, -1)
+    else:
+        with np.errstate(divide="ignore"):
+            logs = np.logaddexp(0.0, 2 * np.log(np.abs(r)))
+    return np.asarray((power * logs).sum(axis=-1))
 
 
 Variance = Literal["class", "tied", "class_spherical", "spherical"]
@@ -608,7 +635,7 @@ class NormalInverseGamma(ConjugateFamily):
         squares, nu = self.sum_of_squares, self.nu
         log_p = np.empty((X.shape[0], len(self.mu)))
         for rows in passes.row_blocks(X.shape[0], self.mu.size, _CELLS):
-            x = passes.dense_block(X, rows)[:, None] - self.shift
+            x = np.asfortranarray(passes.dense_block(X, rows) - self.shift)[:, None]  # by column
             seen = ~np.isnan(x) & self.live
             away = np.where(seen, x - self.mu, 0.0)
             log_p[rows] = _student(away, self.kappa, seen, squares, nu, joint, log_norm)
