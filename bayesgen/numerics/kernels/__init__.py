@@ -11,7 +11,7 @@ its time on two cores, but a process that has started them cannot fork safely.
 Importing this package imports no numba; importing one of its modules does.
 """
 
-COMPILE_FROM = 1 << 20  # elementary steps: some 10 ms of NumPy, where loading a kernel takes .4 s
+COMPILE_FROM = 1 << 18  # elementary steps: 3 ms of NumPy; loading a kernel takes .4 s, once
 
 
 def pays(steps: int) -> bool:
