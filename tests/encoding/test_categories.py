@@ -170,6 +170,7 @@ def test_an_array_of_codes_is_taken_as_it_is(monkeypatch, limit):
     assert schema.encode(codes) is codes
     for X, expected in (
         ([[3, 0], [0, 2]], [[-1, 0], [0, -1]]),
+        ([[2, 2]], [[2, -1]]),
         ([[0.5, 0]], [[-1, 0]]),
         ([[True, False]], [[1, 0]]),
     ):
