@@ -7,6 +7,7 @@ from bayesgen.families.names import Method
 from bayesgen.numerics.rows import Matrix, has_nan
 from bayesgen.numerics.special import Array, log_softmax
 from bayesgen.posterior.drawn import MonteCarloWarning
+from bayesgen.posterior.exact import averaged
 from bayesgen.posterior.fitted import Fitted
 from bayesgen.posterior.model import Quantity, log_weights
 
@@ -30,6 +31,10 @@ def log_joint(
     if not (fitted.reader.sums_missing and is_estimate and has_nan(X)):
         joint: Array = posterior.log_joint(X, method, weights, quantity)
         return joint
+    if posterior.mixture:
+        mass, parts = zip(*posterior.mixture, strict=True)
+        joints = [log_joint(fitted, component, X, method, weights, quantity) for component in parts]
+        return averaged(np.array(mass), np.stack(joints))
     log_x, error = posterior.model.family.log_predictive_with_error(X)
     joint = log_x + log_weights(posterior.class_weights() if weights is None else weights)
     _warn_of_error(log_softmax(joint), error, quantity)

@@ -48,6 +48,18 @@ def test_every_classifier_weighs_rows_without_a_label(name):
     np.testing.assert_allclose(clf.predict_proba(X).sum(axis=1), 1, rtol=1e-9)
 
 
+def test_missing_cells_are_summed_by_each_fit_of_the_average():
+    rng = np.random.default_rng(1)
+    y = np.where(np.arange(38) < 8, np.arange(38) % 2, -1)
+    X = np.where(rng.random((38, 3)) < np.where(np.arange(38) % 2, 0.2, 0.8)[:, None], "a", "b")
+    gaps = np.array([["a", None, "b"], [None, None, "a"]], dtype=object)
+    clf = bg.TreeAugmentedNB().fit(X, y, unlabelled="weighted")
+    mass = [probability for probability, _ in clf.fitted_.posterior.mixture]
+    each = [tried(bg.TreeAugmentedNB(), X, y, w).predict_proba(gaps) for w in WEIGHTS]
+    assert np.ptp(each, axis=0).max() > 0.01
+    np.testing.assert_allclose(clf.predict_proba(gaps), np.tensordot(mass, each, 1), rtol=1e-12)
+
+
 @pytest.mark.parametrize("make", [bg.MarkovNB, bg.CategoricalNB, bg.TreeAugmentedNB, bg.MixedNB])
 def test_a_vocabulary_that_misleads_goes_with_the_rows(make):
     rng = np.random.default_rng(0)
