@@ -130,8 +130,3 @@ class BinnedColumns(MixedColumns):
     def coords(self, family: Family) -> dict[str, Any]:
         """{dim: labels} of the posterior."""
         return Reader.coords(self, family)
-
-    @property
-    def cells_as_read(self) -> list[Any]:
-        """Return the cuts of each column, and whether missing cells are a category."""
-        return list(zip(self.encoder.cuts, self.encoder.missing, strict=True))

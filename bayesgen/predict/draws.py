@@ -104,10 +104,6 @@ class IntervalRequest:
             kind = rcParams["stats.ci_kind"] if kind is None else kind
         return cls(prob, kind)
 
-    def ends_of_draws(self, draws: Array) -> Ends:
-        """Return (...) each, from draws (..., S) on their own scale."""
-        return (equal_tails if self.kind == "eti" else shortest)(draws, self.prob)
-
     def ends_of_log_odds(self, draws: Array) -> Ends:
         """Return intervals of probabilities as log odds (...), from draws (..., S) of log odds.
 

@@ -188,14 +188,14 @@ def test_shortest_interval_of_a_probability_from_draws_of_its_log_odds(centre):
 def test_shortest_interval_is_that_of_arviz():
     from arviz_stats.base import array_stats
 
-    draws = np.random.default_rng(4).gamma(0.5, size=(3, 200))
-    lower, upper = IntervalRequest(0.9, "hdi").ends_of_draws(draws)
-    np.testing.assert_allclose(np.stack([lower, upper], -1), array_stats.hdi(draws, 0.9, axis=-1))
+    values = np.random.default_rng(4).gamma(0.5, size=(3, 200))
+    lower, upper = draws.shortest(values, 0.9)
+    np.testing.assert_allclose(np.stack([lower, upper], -1), array_stats.hdi(values, 0.9, axis=-1))
 
 
 def test_equal_tails_of_draws_are_numpys_percentiles():
-    draws = np.random.default_rng(4).gamma(0.5, size=(3, 5, 200))
-    lower, upper = IntervalRequest(0.9).ends_of_draws(draws)
+    values = np.random.default_rng(4).gamma(0.5, size=(3, 5, 200))
+    lower, upper = draws.equal_tails(values, 0.9)
     for tail, end in ((5, lower), (95, upper)):
-        expected = np.percentile(draws, tail, axis=-1)
+        expected = np.percentile(values, tail, axis=-1)
         np.testing.assert_allclose(end, expected, rtol=1e-12)
