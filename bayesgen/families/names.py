@@ -21,7 +21,6 @@ CATEGORY: Final = "category"
 CATEGORY_BIS: Final = "category_bis"  # of the second feature of a pair
 PARENT_CATEGORY: Final = "parent_category"  # of the feature that a feature depends on
 FEATURE_CATEGORY: Final = "feature_category"  # both in one, where features differ in categories
-CELL: Final = "cell"  # of the tables of sets of features, one table after the other
 CONTEXT: Final = "context"  # the tokens before a token, in an n-gram model
 TOKEN: Final = "token"
 COMPONENT: Final = "component"  # of a mixture within a class
