@@ -170,7 +170,8 @@ class Counts(Reader):
         """Warn of the first cell of a table that is no whole number."""
         if not self.whole_numbers or sparse.issparse(rows.X):
             return
-        for row, j in np.argwhere(rows.X % 1 > 0)[:1]:
+        is_fraction = np.floor(rows.X) < rows.X
+        for row, j in np.argwhere(is_fraction)[:1] if is_fraction.any() else ():
             name = self.columns[j]
             warn(
                 ColumnWarning(

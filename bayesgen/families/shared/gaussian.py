@@ -206,12 +206,13 @@ def patterns(X: Matrix, live: Array, least: int = 1) -> list[tuple[Array | slice
 def cell_blocks(
     X: Matrix, rows: Array | slice, columns: Array
 ) -> Iterator[tuple[Array | slice, Array]]:
-    """Yield (rows, cells) of rows and columns as in `patterns`, about 2 MiB at a time.
+    """Yield (rows, cells) of rows and columns as in `patterns`, about 1 MiB at a time.
 
-    The cells may be those of X itself: not to be changed in place.
+    The cells may be those of X itself: not to be changed in place. Their distances from a mean and
+    a product of the same size stay in the second-level cache beside them.
     """
     n = X.shape[0] if isinstance(rows, slice) else len(rows)
-    for block in row_blocks(n, X.shape[1]):
+    for block in row_blocks(n, X.shape[1], 1 << 17):
         some = block if isinstance(rows, slice) else rows[block]
         x = dense_block(X, some)
         yield some, x if len(columns) == X.shape[1] else x[:, columns]
