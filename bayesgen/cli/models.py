@@ -183,7 +183,9 @@ class Plan:
         types = selection.types
         with blamed_on(errors=(InputError,), advice=self.advice):
             n_rows = min(_HEAD, max(1000, _HEAD_CELLS // len(types)))
-            head = next(self.table.rows(types, n_rows, copied))
+            head = next(self.table.rows(types, n_rows, copied), None)
+        if head is None:  # a damaged Parquet file declares rows, and holds none
+            raise TableError(f"{self.table.path} holds no rows that can be read")
         if holds[self.target] == "text":
             self._fold_labels(head.frame[self.target])
         for name in copied:
