@@ -376,11 +376,13 @@ class DrawnPosterior(Posterior):
         >>> float(result.probability[0, 0]), float(result.mcse[0, 0])
         (0.3485, 0.0026)
         """
-        known = self._known_weights if class_prior is None else class_prior
+        weights = self._known_weights if class_prior is None else class_prior
         one = np.ones(n_classes := len(self.model.alpha))
-        log_pi = log_weights(one if known is None else known)
+        log_pi = log_weights(one if weights is None else weights)
         parts = []
-        blocks = log_joint_blocks(self.model.family, self.theta, X, None if known is None else one)
+        blocks = log_joint_blocks(
+            self.model.family, self.theta, X, None if weights is None else one
+        )
         for _, f in blocks:
             for rows in row_blocks(f.shape[2], f.size // f.shape[2], _SLICE):
                 # (n, C, chain, draw): every sum below is over the last axes

@@ -80,9 +80,9 @@ def test_scores_of_peers_as_published(load, peer, published):
 
 def test_an_impossible_row_has_no_probability_anywhere():
     joint, codes = np.array([[-np.inf, -np.inf], [0.0, -np.inf]]), np.array([0, 0])
-    found = score(joint, codes)
+    scores = score(joint, codes)
     expected = {"accuracy": 0.5, "log_loss": np.inf, "brier": 0.5, "ece": 0.0, "impossible": 1.0}
-    assert found == expected  # Brier errors of 1 and 0
+    assert scores == expected  # Brier errors of 1 and 0
     note = scored("it", {METHODS[0]: joint}, codes)[0]["note"].item()
     assert note == "1 of 2 rows cannot occur under any class, counted as wrong"
 

@@ -39,8 +39,8 @@ def test_ranks_are_those_of_refits(iris):
     members = [bg.GaussianNB(), bg.LinearDiscriminant(), bg.QuadraticDiscriminant()]
     pool = bg.LogLinearPool(members).fit(X, y)
     typicality = pool.typicality(rows)
-    parts = [densities_by_refits(clf, X, y, rows) for clf in pool.members_.values()]
-    of_class, every, new, overall = (np.stack(part) for part in zip(*parts, strict=True))
+    of_members = [densities_by_refits(clf, X, y, rows) for clf in pool.members_.values()]
+    of_class, every, new, overall = map(np.stack, zip(*of_members, strict=True))
     np.testing.assert_allclose(typicality["overall"], by_hand(every, overall, np.ones(50)))
     for c in range(3):
         expected = by_hand(of_class[:, y == c], new[:, :, c], np.ones((y == c).sum()))

@@ -23,7 +23,7 @@ def same_in_jax(model):
         [point[v.name] for v in model.value_vars]
     )
     close(float(log_p), model.compile_logp(mode=PYTHON)(point), 1e-10)
-    gradient = np.concatenate([np.ravel(part) for part in slope])
+    gradient = np.concatenate([np.ravel(each) for each in slope])
     close(gradient, model.compile_dlogp(mode=PYTHON)(point), 1e-10)
 
 

@@ -454,12 +454,12 @@ class DirichletForest(ConjugateFamily):
             )
         if self.edges is None and self.structure == "fixed":
             raise ValueError("structure='fixed' needs edges=: which columns are neighbours")
-        given = np.asarray(1.0 if self.edges is None else self.edges, dtype=np.float64)
+        weights = np.asarray(1.0 if self.edges is None else self.edges, dtype=np.float64)
         try:
-            edges = np.array(np.broadcast_to(given, (n_classes, n_features, n_features)))
+            edges = np.array(np.broadcast_to(weights, (n_classes, n_features, n_features)))
         except ValueError:
             raise ValueError(
-                f"edges has shape {given.shape}: it must be a matrix ({n_features}, "
+                f"edges has shape {weights.shape}: it must be a matrix ({n_features}, "
                 f"{n_features}) of the columns, 1 where two are neighbours, else 0, or one for "
                 "each class"
             ) from None

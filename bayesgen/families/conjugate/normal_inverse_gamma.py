@@ -664,13 +664,14 @@ class NormalInverseGamma(ConjugateFamily):
         squares, freedom = whole - taken, nu - cells
         left = np.where(is_lost.any(axis=1), 0.0, (squares / whole).min(axis=1, initial=1.0))
         # with shared variances the row is missed by all classes, of which its own has moved away
-        own = y if self.over_classes else 0 * y
+        own_class = y if self.over_classes else 0 * y
         mu = self.mu[None] if self.over_classes else self.mu[y][:, None]
         away = np.where(seen[:, None], x[:, None] - mu, 0.0)
         kappas = np.array(np.broadcast_to(self.kappa[: away.shape[1]], away.shape))
-        away[n, own], kappas[n, own] = step * kappa / remaining, remaining
-        rest = seen[:, None], squares[:, None], freedom[:, None]
-        density = _student(away, kappas, *rest, self.over_features)
+        away[n, own_class], kappas[n, own_class] = step * kappa / remaining, remaining
+        density = _student(
+            away, kappas, seen[:, None], squares[:, None], freedom[:, None], self.over_features
+        )
         if self.over_classes:
             return density, left
         log_x[n, y] = density[:, 0]

@@ -976,15 +976,15 @@ def correlations(scatter: Array, rho: float = 0.0) -> Array:
 # .. math:: \Psi' = \Psi - r\, \delta_k \delta_k^T, \qquad |\Psi'| = |\Psi| (1 - r q_{kk}), \qquad
 #           \delta_c^T \Psi'^{-1} \delta_c = q_{cc} + \frac{r\, q_{ck}^2}{1 - r q_{kk}}
 #
-# and :math:`x_i - m_k' = \delta_k \kappa_k / \kappa'`. No row has a
-# matrix of its own. Source: the Sherman-Morrison formula and the matrix determinant lemma.
+# and :math:`x_i - m_k' = \delta_k \kappa_k / \kappa'`. No row has a matrix of its own. Source: the
+# Sherman-Morrison formula and the matrix determinant lemma.
 
 
 def _without(
     f: "NormalInverseWishart", x: Array, k: int, changed: slice, w: Array
 ) -> tuple[Array, Array]:
     """Return the densities (n, changed classes) without the rows, of class k; (n,) 1 - r q."""
-    g, own = (0, k) if f.shared else (k, 0)
+    g, own_class = (0, k) if f.shared else (k, 0)
     whiten, mu = f.whiten[g].T, f.mu[changed]
     d, steps = (x - f.mu[k]) @ whiten, (mu - f.mu[k]) @ whiten
     # no digit is lost: psi holds the row, which is near its own class in the metric of psi^-1
@@ -997,7 +997,7 @@ def _without(
     with np.errstate(invalid="ignore", divide="ignore"):
         q += (w * ratio / left)[:, None] * np.square(q_own[:, None] - along)
         # the mean of its own class has moved away from the row
-        q[:, own], kappas[:, own] = np.square(ratio) * q_own / left, kappa
+        q[:, own_class], kappas[:, own_class] = np.square(ratio) * q_own / left, kappa
         half_log_det = (f.log_det[g] + np.log(left)) / 2
         df = f.nu[g] - w - f.dim + 1
         return _log_student(q, df[:, None], f.dim, kappas, half_log_det[:, None]), left

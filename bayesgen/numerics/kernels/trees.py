@@ -64,8 +64,8 @@ def log_ratios(  # pragma: no cover - compiled
             for a in range(k):
                 first[a] = one[a] / (s * scale[k])
             for a in range(m):
-                part = paths[k, m, a] if len(paths) else 1.0
-                two[a] += part * one[m] * first[a]
+                path = paths[k, m, a] if len(paths) else 1.0
+                two[a] += path * one[m] * first[a]
                 s2 += share[m, a] * two[a]
             for a in range(m):
                 second[a] = two[a] / (s2 * scale[m])

@@ -222,8 +222,8 @@ def test_the_pattern_search_finds_the_highest_point_of_a_lattice(peak, free):
 
     edges = (-4, 18), (-5, 5)
     point = [
-        min(max(at, low), high) if is_free else start
-        for at, (low, high), is_free, start in zip(peak, edges, free, START, strict=True)
+        min(max(power, low), high) if is_free else start
+        for power, (low, high), is_free, start in zip(peak, edges, free, START, strict=True)
     ]
     assert search_lattice(evidence, 7, free) == lattice_value(7, (point[0], point[1]))
     assert lattice_value(7, (4, 2)) == pytest.approx((4.0, 70.0))
