@@ -269,23 +269,24 @@ def at_training_rows[**P, R](function: Callable[P, R]) -> Callable[P, R]:
     @wraps(function)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
         call_arguments = signature.bind(*args, **kwargs)
-        first, X, y = list(call_arguments.arguments.items())[:3]
-        weight = call_arguments.arguments.get("sample_weight")
+        arguments = call_arguments.arguments
+        (first, models), (_, rows), (_, y) = list(arguments.items())[:3]
+        weight = arguments.get("sample_weight")
 
         def ready(clf, X):
             name, last = getattr(clf, "steps", [("", clf)])[-1]
             if hasattr(last, "fitted_") or not hasattr(type(last), "estimates"):
                 return clf
             key = f"{name}__sample_weight" if name else "sample_weight"
-            return clone(clf).fit(X, y[1], **({} if weight is None else {key: weight}))
+            return clone(clf).fit(X, y, **({} if weight is None else {key: weight}))
 
-        models, rows = first[1], X[1]
         if isinstance(models, Mapping):
-            of = rows if isinstance(rows, Mapping) else dict.fromkeys(models, rows)
-            ready_models = {k: ready(clf, of[k]) if k in of else clf for k, clf in models.items()}
-            call_arguments.arguments[first[0]] = ready_models
+            of_each = rows if isinstance(rows, Mapping) else dict.fromkeys(models, rows)
+            arguments[first] = {
+                k: ready(clf, of_each[k]) if k in of_each else clf for k, clf in models.items()
+            }
         else:
-            call_arguments.arguments[first[0]] = ready(models, rows)
+            arguments[first] = ready(models, rows)
         call: Callable[..., R] = function
         return call(*call_arguments.args, **call_arguments.kwargs)
 

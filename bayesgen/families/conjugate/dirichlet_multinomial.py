@@ -322,7 +322,8 @@ class DirichletMultinomial(WordCounts, ConjugateFamily):
 
     def log_predictive(self, X: Matrix) -> Array:
         """Return (N, C) log Dirichlet-multinomial masses, coefficient included."""
-        if kernels.pays(len(self.alpha) * passes.n_stored(X)):
+        is_compiled = kernels.pays(len(self.alpha) * passes.n_stored(X))
+        if is_compiled:
             log_mass = self._look_up_numerators(X)
         else:
             self.check(X)
@@ -330,7 +331,7 @@ class DirichletMultinomial(WordCounts, ConjugateFamily):
             if self.alpha.size <= passes.n_stored(X):
                 log_mass = look_up_counts(X, self.alpha, np.array(1.0), np.array(0.0))
         others = np.flatnonzero(np.isnan(log_mass[:, 0]))
-        if len(others):
+        if is_compiled and len(others):
             self.check(X)
         for rows in passes.few_at_a_time(others):
             log_mass[rows] = self._log_numerators(passes.stored_cells(X, rows))
