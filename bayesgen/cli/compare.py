@@ -128,6 +128,7 @@ def _leave_one_out(entries: "Entries", data: Path) -> None:
 def _held_out(entries: "Entries", data: Path) -> None:
     """Print the scores of each model's predictives, and the differences between models."""
     from bayesgen.checks.compare import compare_predictives
+    from bayesgen.posterior.fitted import is_pool
 
     models = {name: clf for name, (clf, _) in entries.items()}
     tables = {name: rows.X for name, (_, rows) in entries.items()}
@@ -138,7 +139,8 @@ def _held_out(entries: "Entries", data: Path) -> None:
     each = scores.assign_coords(predictive=methods)
     for name, clf in models.items():
         title = f"{name}: {type(clf).__name__} on {count(len(first.labels), 'row')}"
-        _show(title, each.sel(model=name), _SCORES)
+        shown = [0] if is_pool(clf) else slice(None)  # a pool plugs no estimate in
+        _show(title, each.sel(model=name).isel(predictive=shown), _SCORES)
     if len(models) > 1:
         title = (
             "Posterior predictive; diff: log loss above the model with the lowest, its standard "
