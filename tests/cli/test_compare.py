@@ -62,6 +62,15 @@ def test_other_rows_are_held_out(folder, tmp_path):
         )
 
 
+def test_a_pool_has_one_line(tmp_path):
+    pool = bg.LogLinearPool([bg.GaussianNB(), bg.GaussianNB(variance="tied")])
+    pool.fit(X[BILL][::3], Y[::3]).save(model := tmp_path / "pool.nc")
+    X[1::3].assign(species=Y[1::3]).to_csv(some := tmp_path / "some.csv", index=False)
+    out = run("compare", model, some, *ON).stdout
+    assert "posterior predictive" in out
+    assert "plug" not in out
+
+
 def test_which_rows(folder, tmp_path):
     lda = folder / "lda.nc"
     result = run("compare", lda, PENGUINS, *ON)  # the rows of the fit are recognised
