@@ -54,8 +54,8 @@ class Bits(Reader):
         """Warn of the first column of numbers that are all above the threshold."""
         if self.binarize is None or sparse.issparse(rows.X) or not len(rows):
             return
-        least = rows.X.min(axis=0)
-        for j in np.flatnonzero((least > self.binarize) & (least < rows.X.max(axis=0)))[:1]:
+        above = np.flatnonzero(rows.X.min(axis=0) > self.binarize)
+        for j in above[np.ptp(rows.X[:, above], axis=0) > 0][:1]:
             name = self.columns[j]
             warn(
                 ColumnWarning(

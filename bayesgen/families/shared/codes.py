@@ -216,6 +216,9 @@ def first_invalid_bit(values: Array) -> int | None:
     width = values[0].size
     for rows in passes.row_blocks(len(values), width):
         block = values[rows]
+        with np.errstate(over="ignore", invalid="ignore"):
+            if (block * (1 - block) == 0).all():  # of 0 and 1 alone
+                continue
         unknown = (block != 0) & (block != 1) & (block == block)
         if unknown.any():
             return rows.start * width + int(unknown.argmax())
