@@ -54,8 +54,9 @@ class Bits(Reader):
         """Warn of the first column of numbers that are all above the threshold."""
         if self.binarize is None or sparse.issparse(rows.X) or not len(rows):
             return
-        above = np.flatnonzero(rows.X.min(axis=0) > self.binarize)
-        for j in above[np.ptp(rows.X[:, above], axis=0) > 0][:1]:
+        least = rows.X.min(axis=0)
+        above = np.flatnonzero(least > self.binarize)
+        for j in above[rows.X[:, above].max(axis=0) > least[above]][:1]:
             name = self.columns[j]
             warn(
                 ColumnWarning(
