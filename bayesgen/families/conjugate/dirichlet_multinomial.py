@@ -119,6 +119,7 @@ def _stored_parts(X: Matrix) -> Iterator[tuple[slice, tuple[Array, Array, Array]
 
 _STEPS = 4  # that a cell takes in `stats`
 _TABLE_CELLS = 1 << 22  # of terms that are looked up
+_NUMBERS = 1 << 22  # terms of distinct cells at a time: 32 MiB
 
 
 _ROUNDING = 1e-12  # of all pseudo-counts: no other word is left
@@ -333,7 +334,9 @@ class DirichletMultinomial(WordCounts, ConjugateFamily):
         others = np.flatnonzero(np.isnan(log_mass[:, 0]))
         if is_compiled and len(others):
             self.check(X)
-        for rows in passes.few_at_a_time(others):
+        cells_of_row = 1 + passes.n_stored(X) // max(1, X.shape[0])
+        width = len(self.alpha) * cells_of_row  # of distinct cells there are as many at most
+        for rows in (others[block] for block in passes.row_blocks(len(others), width, _NUMBERS)):
             log_mass[rows] = self._log_numerators(passes.stored_cells(X, rows))
         length = np.asarray(X.sum(axis=1), dtype=np.float64).ravel()
         total = self.alpha.sum(axis=-1)
