@@ -183,10 +183,11 @@ def plot_contributions(
 
 def cells_of(clf: Any, X: Any) -> Callable[[int], list[str]] | None:
     """Return what gives the cells of column j, as ``["age = 31", ...]``; None for sequences."""
-    if not hasattr(clf, "n_features_in_"):
+    names = clf.fitted_.column_names
+    if not hasattr(clf, "n_features_in_") or not names:  # an array of tokens has no columns
         return None
     table = Table(X.toarray() if sparse.issparse(X) else X)
-    names, places = clf.fitted_.column_names, places_of_columns(clf, table)
+    places = places_of_columns(clf, table)
 
     @cache
     def cells(j: int) -> list[str]:

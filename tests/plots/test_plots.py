@@ -279,6 +279,13 @@ def test_contributions():
     assert f"{total:+.1f} nats" in ax.get_title(loc="left")
 
 
+def test_contributions_of_an_array_of_tokens():
+    X, y = np.array([[0, 1], [0, 2], [1, 2], [2, 2]] * 3), [0, 1, 1, 0] * 3
+    clf = bg.MarkovNB(order=1).fit(X, y)
+    ax = plots.plot_contributions(clf, X, row=1)
+    assert {*words(ax.get_yticklabels())[:-1]} == {*clf.explain(X[1:2])["feature"].values}
+
+
 # ------------------------------------------------------------------------------------- regions
 
 
