@@ -236,6 +236,8 @@ class TableSchema:
 
     def are_unknown(self, cells: Array) -> Array | None:
         """Return where `encode` did not know the category, (N, D); None if it knew all."""
+        if cells.dtype.kind != "f":  # `encode` returned the codes of X, all of them known
+            return None
         if not cells.size or np.fmin.reduce(cells, axis=None) >= 0:
             return None
         unknown = (cells == -1) & (np.array(self.kinds) == "categorical")

@@ -17,6 +17,7 @@ Seed = int | list[int]  # of numpy.random.default_rng
 Matrix = Any  # a dense (N, D) array or a scipy.sparse CSR matrix of that shape
 
 BLOCK_CELLS = 1 << 18  # cells of one row block: 2 MiB of float64, inside the second-level cache
+SHARED_CELLS = 1 << 21  # of a block whose sums a thread makes: a millisecond, a thread costs .1
 
 LEAST_LEFT = 1e-5  # share of a sum without a row: less has lost 5 of 16 digits and more
 _FEW_COLUMNS = 64  # up to so many a sparse block is multiplied as a dense one

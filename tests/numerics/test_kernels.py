@@ -9,6 +9,8 @@ from bayesgen.families.conjugate.gamma_poisson import GammaPoisson
 from bayesgen.families.conjugate.normal_inverse_gamma import GaussianStats, NormalInverseGamma
 from bayesgen.families.shared import codes
 from bayesgen.numerics import kernels
+from bayesgen.numerics import rows as passes
+from bayesgen.numerics.kernels import threads
 from tests.laws.cases import fits_missing, pytest_generate_tests, with_missing  # noqa: F401
 
 NEVER = 1 << 62
@@ -33,6 +35,10 @@ def agree(compiled, plain, tolerance=1e-12):
     np.testing.assert_allclose(compiled, plain, rtol=tolerance, atol=tolerance * scale)
 
 
+def arrays(stats):
+    return [value for value in vars(stats).values() if isinstance(value, np.ndarray)]
+
+
 def test_statistics_and_predictives_of_every_family(case, both):
     X, y = case.rows(70)
     if fits_missing(case):
@@ -45,10 +51,23 @@ def test_statistics_and_predictives_of_every_family(case, both):
         return stats, posterior.log_predictive(X)
 
     (stats, log_predictive), (plain_stats, plain) = both(question)
-    for name, value in vars(plain_stats).items():
-        if isinstance(value, np.ndarray):
-            agree(getattr(stats, name), value)
+    for values in zip(arrays(stats), arrays(plain_stats), strict=True):
+        agree(*values)
     agree(log_predictive, plain)
+
+
+def test_threads_change_no_bit(case, monkeypatch):
+    blocks = passes.row_blocks
+    monkeypatch.setattr(passes, "row_blocks", lambda n, width, cells=0: blocks(n, 1, 9))
+    monkeypatch.setattr(kernels, "COMPILE_FROM", 0)
+    X, y = case.rows(70)
+    answers = []
+    for n in (1, 3):
+        monkeypatch.setattr(threads, "n_threads", lambda n=n: n)
+        stats = case.stats(X, y)
+        answers.append((*arrays(stats), case.prior.update(stats).log_predictive(X)))
+    for one, three in zip(*answers, strict=True):
+        np.testing.assert_array_equal(one, three)
 
 
 def test_student_t_where_squares_overflow_and_columns_differ(both):

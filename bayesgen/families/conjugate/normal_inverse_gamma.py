@@ -15,7 +15,7 @@ Bayesian analysis of the Gaussian distribution.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -148,13 +148,19 @@ def _compiled[S: GaussianStats](X: Array, y: Array, weight: Array | None, zero: 
     """Return `GaussianStats.of_rows` of a large dense X."""
     from bayesgen.numerics.kernels.compiling import as_data, as_rows
     from bayesgen.numerics.kernels.dense import add_moments
+    from bayesgen.numerics.kernels.threads import run_in_threads
 
     codes = as_data(np.ascontiguousarray(y, dtype=np.int64))
     weights = as_data(np.ascontiguousarray(() if weight is None else weight, dtype=np.float64))
-    moments = zero.n.copy(), zero.mean.copy(), zero.scatter.copy()
-    for rows in passes.row_blocks(*X.shape):
+
+    def add(rows: slice) -> S:
+        moments = zero.n.copy(), zero.mean.copy(), zero.scatter.copy()
         add_moments(as_rows(X[rows]), codes[rows], weights[rows], as_data(zero.shift), *moments)
-    return type(zero)(*moments, zero.shift)
+        return type(zero)(*moments, zero.shift)
+
+    cells = max(passes.SHARED_CELLS, 4 * zero.n.size)
+    blocks = passes.row_blocks(len(X), X.shape[1], cells)
+    return reduce(type(zero).merge, run_in_threads(add, blocks))
 
 
 # ------------------------------------------------------------------------------------------------
@@ -170,6 +176,7 @@ def _compiled_densities(f: "NormalInverseGamma", X: Array) -> Array:
     """Return `log_predictive` of a large dense X, where each column has its own variance."""
     from bayesgen.numerics.kernels.compiling import as_data, as_rows
     from bayesgen.numerics.kernels.dense import sum_student_t
+    from bayesgen.numerics.kernels.threads import run_in_threads
 
     scale = np.broadcast_to(f.sum_of_squares, f.mu.shape)
     spread = np.sqrt(scale * (1 + 1 / f.kappa))
@@ -183,9 +190,12 @@ def _compiled_densities(f: "NormalInverseGamma", X: Array) -> Array:
         for table in (f.mu, 1 / spread, log_norm, power)
     )
     log_density = np.zeros((X.shape[0], len(f.mu)))
-    for rows in passes.row_blocks(*X.shape):
+
+    def add_columns(rows: slice) -> None:
         cells = as_rows(X[rows]), as_data(columns), shift
         sum_student_t(*cells, mu, inverse, log_norm, power, log_density[rows])
+
+    run_in_threads(add_columns, passes.row_blocks(*X.shape))
     return log_density
 
 

@@ -80,13 +80,19 @@ def count_all_codes(
         return np.bincount(places, each, math.prod(shape)).astype(np.float64).reshape(shape)
     from bayesgen.numerics.kernels import dense
     from bayesgen.numerics.kernels.compiling import as_data
+    from bayesgen.numerics.kernels.threads import run_in_threads
 
-    counts = np.zeros(shape)
     labels = as_data(np.ascontiguousarray(y, dtype=np.int64))
     weights = as_data(np.ascontiguousarray(() if weight is None else weight, dtype=np.float64))
-    for rows in passes.row_blocks(*X.shape):
+
+    def count(rows: slice) -> Array:
+        counts = np.zeros(shape)
         dense.count_codes(as_codes(X[rows]), labels[rows], weights[rows], counts)
-    return counts
+        return counts
+
+    cells = max(passes.SHARED_CELLS, 4 * math.prod(shape))
+    blocks = passes.row_blocks(len(X), X.shape[1], cells)
+    return sum(run_in_threads(count, blocks), start=np.zeros(shape))
 
 
 def look_up(X: Matrix, table: Array) -> Array:
@@ -135,12 +141,16 @@ def _look_up_compiled(X: Array, table: Array) -> Array:
     """Return `look_up` of a large dense X, or of many tables of real numbers."""
     from bayesgen.numerics.kernels import dense
     from bayesgen.numerics.kernels.compiling import as_data
+    from bayesgen.numerics.kernels.threads import run_in_threads
 
     *lead, n_classes, n_features, width = table.shape
     flat = as_data(np.ascontiguousarray(table.reshape(-1, n_features, width).transpose(1, 2, 0)))
     sums = np.empty((X.shape[0], flat.shape[2]))
-    for rows in passes.row_blocks(X.shape[0], max(X.shape[1], flat.shape[2])):
+
+    def add_terms(rows: slice) -> None:
         dense.look_up(as_codes(X[rows]), flat, sums[rows])
+
+    run_in_threads(add_terms, passes.row_blocks(X.shape[0], max(X.shape[1], flat.shape[2])))
     by_row = sums.reshape(X.shape[0], math.prod(lead), n_classes)
     return by_row.swapaxes(0, 1).reshape(*lead, X.shape[0], n_classes)
 

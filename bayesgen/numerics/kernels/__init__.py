@@ -5,8 +5,9 @@ The family has the plain NumPy form beside it: small tables take that form and w
 compiler, and the tests hold the kernel to it, within 1e-12. The size alone decides, never what the
 process has done before: equal data give equal numbers.
 
-A kernel runs in one thread, without Python's global lock. Threads of a compiled pass would halve
-its time on two cores, but a process that has started them cannot fork safely.
+A kernel runs in one thread, without Python's global lock. Blocks of rows are shared among threads
+that end with the call (`run_in_threads`): a process whose compiled code keeps threads of its own
+cannot fork safely. The blocks depend on the data alone, and so do the numbers.
 
 Importing this package imports no numba; importing one of its modules does.
 """
