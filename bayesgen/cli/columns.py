@@ -1,13 +1,14 @@
 """Which columns of a file a model reads, and as which types; the rows that are used."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
 from bayesgen.cli.console import UserError, blamed_on, note
-from bayesgen.cli.files import read_whole
+from bayesgen.cli.files import load_model, open_table, read_whole, stored_reading
 from bayesgen.encoding.literals import (
     count,
     did_you_mean,
@@ -17,6 +18,7 @@ from bayesgen.encoding.literals import (
     shown,
 )
 from bayesgen.io import tabular
+from bayesgen.io.formats import Reading
 from bayesgen.numerics.special import Array
 
 if TYPE_CHECKING:
@@ -254,7 +256,17 @@ class UsedRows:
         return rows
 
 
-def labelled_rows(clf, table: "Table", target: str, text: str | None) -> LabelledTable:
+def models_with_rows(
+    paths: Sequence[Path], data: Path, reading: Reading, target: str, text: str | None
+) -> list[tuple[Any, LabelledTable]]:
+    """Load models; return each with the labelled rows of a file as it takes them."""
+    table = open_table(data, stored_reading(paths[0], reading))
+    find(target, table)
+    models = [load_model(path) for path in paths]
+    return [(clf, _labelled_rows(clf, table, target, text)) for clf in models]
+
+
+def _labelled_rows(clf, table: "Table", target: str, text: str | None) -> LabelledTable:
     """Return the rows that a fitted model can be held to; say what it does not know.
 
     Whole groups of rows stay together if the fit had groups and the file has their column.

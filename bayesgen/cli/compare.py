@@ -1,6 +1,7 @@
 """``bayesgen compare``: every label is scored by models that have not seen it."""
 
 import functools
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,12 +17,10 @@ if TYPE_CHECKING:
 
     from bayesgen.cli.columns import LabelledTable
 
-    type Entries = dict[str, tuple[Any, LabelledTable]]  # a model, and rows as it takes them
-
 _REFUSALS = (ValueError, TypeError, NotImplementedError)
 _SCORES = {"accuracy": "accuracy", "log_loss": "log loss", "brier": "Brier", "ece": "ECE"}
 _ABOVE = {
-    "log_loss": "log loss", "log_loss_above_best": "diff", "log_loss_above_best_se": "se",
+    "log_loss_above_best": "diff", "log_loss_above_best_se": "se",
     "log_loss_above_best_median": "median", "log_loss_above_best_wins": "rows won",
 }  # fmt: skip
 
@@ -61,42 +60,44 @@ def compare(
     bayesgen compare sms.nc held_out.tsv --target label --text text
     bayesgen compare mixed.nc lda.nc penguins.csv --target species
     """
-    from bayesgen.cli import columns, files
-    from bayesgen.posterior.fitted import fitted_models
-
-    table = files.open_table(data, files.stored_reading(models[0], reading))
-    columns.find(target, table)
-    entries: Entries = {}
-    for path in models:
-        clf = files.load_model(path)
-        name = path.stem if path.stem not in entries else str(path)
-        entries[name] = clf, columns.labelled_rows(clf, table, target, text)
-    with console.blamed_on():
-        fitted_models({name: clf for name, (clf, _) in entries.items()}, "bayesgen compare")
-    entries = _common_rows(entries)
-    (_leave_one_out if _are_of_the_fits(entries) else _held_out)(entries, data)
-
-
-def _common_rows(entries: "Entries") -> "Entries":
-    """Leave out the rows that a model cannot take, such as those with a missing cell."""
     import numpy as np
 
-    numbers = functools.reduce(np.intersect1d, (rows.numbers for _, rows in entries.values()))
-    return {
-        name: (clf, rows.where(np.isin(rows.numbers, numbers)))
-        for name, (clf, rows) in entries.items()
-    }
+    from bayesgen.checks.compare import compare_predictives
+    from bayesgen.checks.compare_models import compare_models
+    from bayesgen.cli.columns import models_with_rows
+    from bayesgen.posterior.fitted import fitted_models
+
+    names: list[str] = []
+    for path in models:
+        names.append(path.stem if path.stem not in names else str(path))
+    fits = dict(zip(names, models_with_rows(models, data, reading, target, text), strict=True))
+    classifiers = {name: clf for name, (clf, _) in fits.items()}
+    with console.blamed_on():
+        fitted_models(classifiers, "bayesgen compare")
+    numbers = functools.reduce(np.intersect1d, (rows.numbers for _, rows in fits.values()))
+    # without the rows that a model cannot take, such as those with a missing cell
+    common = {name: rows.where(np.isin(rows.numbers, numbers)) for name, (_, rows) in fits.items()}
+    tables, labels = {name: rows.X for name, rows in common.items()}, common[names[0]].labels
+    left_out = _are_of_the_fits(classifiers, common)
+    score: Callable[..., Any] = compare_models if left_out else compare_predictives
+    busy = console.busy("leaving out" if left_out else "scoring")
+    with busy, console.blamed_on(data, _REFUSALS, numbers):
+        scores = score(classifiers, tables, labels)
+    if left_out:
+        console.show(str(scores))
+    else:
+        _show_held_out(scores, classifiers)
 
 
-def _are_of_the_fits(entries: "Entries") -> bool:
+def _are_of_the_fits(classifiers: dict[str, Any], common: "dict[str, LabelledTable]") -> bool:
     """Return whether the models were fitted to these rows: any changed cell changes statistics."""
     from bayesgen.predict.leave_one_out import training_rows
 
     seen, others = [], []
-    for name, (clf, rows) in entries.items():
+    for name, rows in common.items():
         try:
             with console.numbered_warnings(rows.numbers):
-                training_rows(clf.fitted_, rows.X, rows.labels)
+                training_rows(classifiers[name].fitted_, rows.X, rows.labels)
             seen.append(name)
         except _REFUSALS:  # what is wrong with the rows is said when they are scored
             others.append(name)
@@ -114,45 +115,21 @@ def _are_of_the_fits(entries: "Entries") -> bool:
     return not others
 
 
-def _leave_one_out(entries: "Entries", data: Path) -> None:
-    """Print the table of `compare_models`."""
-    from bayesgen.checks.compare_models import compare_models
-
-    models = {name: clf for name, (clf, _) in entries.items()}
-    tables = {name: rows.X for name, (_, rows) in entries.items()}
-    _, first = next(iter(entries.values()))
-    with console.busy("leaving out"), console.blamed_on(data, _REFUSALS, first.numbers):
-        console.show(str(compare_models(models, tables, first.labels)))
-
-
-def _held_out(entries: "Entries", data: Path) -> None:
-    """Print the scores of each model's predictives, and the differences between models."""
-    from bayesgen.checks.compare import compare_predictives
+def _show_held_out(scores: "xr.Dataset", classifiers: dict[str, Any]) -> None:
+    """Print the scores of each model's predictives, and their differences to the best model."""
+    from bayesgen.datatree.tree import result_table
     from bayesgen.posterior.fitted import is_pool
 
-    models = {name: clf for name, (clf, _) in entries.items()}
-    tables = {name: rows.X for name, (_, rows) in entries.items()}
-    _, first = next(iter(entries.values()))
-    with console.busy("scoring"), console.blamed_on(data, rows=first.numbers):
-        scores = compare_predictives(models, tables, first.labels)
-    methods = [console.method_name(method) for method in scores["predictive"].values.tolist()]
-    each = scores.assign_coords(predictive=methods)
-    for name, clf in models.items():
-        title = f"{name}: {type(clf).__name__} on {count(len(first.labels), 'row')}"
-        shown = [0] if is_pool(clf) else slice(None)  # a pool plugs no estimate in
-        _show(title, each.sel(model=name).isel(predictive=shown), _SCORES)
-    if len(models) > 1:
-        title = (
-            "Posterior predictive; diff: log loss above the model with the lowest, its standard "
-            "error and median over rows; rows won: share of those on which it is negative"
+    several = len(classifiers) > 1
+    heads = _SCORES | (_ABOVE if several else {})
+    title = listed(f"{name}: {type(clf).__name__}" for name, clf in classifiers.items())
+    title += f" on {count(scores.attrs['rows'], 'row')}"
+    if several:
+        title += (
+            "; diff: log loss above the lowest of a posterior predictive, its standard error and "
+            "median over rows; rows won: share of those on which it is negative"
         )
-        exact = scores.isel(predictive=0).drop_vars("note").sortby("log_loss")
-        _show(title, exact, _ABOVE)
-
-
-def _show(title: str, scores: "xr.Dataset", heads: dict[str, str]) -> None:
-    """Print some of the scores under other heads."""
-    from bayesgen.datatree.tree import result_table
-
-    table = scores.reset_coords(drop=True)[[*heads, *{"note"} & scores.keys()]].rename(heads)
-    console.show(str(result_table(table, title, [*heads.values()])), "")
+    if all(map(is_pool, classifiers.values())):  # which plug no estimate in
+        scores = scores.isel(predictive=[0])
+    table = scores.reset_coords(drop=True)[[*heads, "note"]].rename(heads)
+    console.show(str(result_table(table, title, [*heads.values()])))

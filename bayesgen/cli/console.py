@@ -13,11 +13,9 @@ import typer
 from bayesgen.encoding.literals import count, listed, one_line, shortened, without_controls
 from bayesgen.encoding.unknown import UnknownCategoryWarning
 from bayesgen.errors import Facts, placed
-from bayesgen.families.names import METHOD_NAMES
 from bayesgen.io.formats import Reading, TableError
 
 if TYPE_CHECKING:
-    import pandas as pd
     from rich.console import Console
     from rich.status import Status
 
@@ -129,7 +127,6 @@ def reads_tables(command: Callable[..., None]) -> Callable[..., None]:
 
 
 _LONGEST = 2000  # characters of a note or an error
-_WIDEST_NAME = 32  # of a line of a table
 
 
 type Advice = Callable[[Facts], str | None]
@@ -192,12 +189,6 @@ def told(message: Exception, advice: Advice | None = None) -> str:
     if isinstance(message, Facts):
         return message.told(message.row, advice and advice(message))
     return str(message)
-
-
-def method_name(method: str) -> str:
-    """Return the name of a method, such as ``plug-in: posterior mean``."""
-    exact = method == "posterior_predictive"
-    return METHOD_NAMES[method] if exact else f"plug-in: {METHOD_NAMES[method]}"
 
 
 def class_counts(classes: "Array", counts: "Array", most: int = 12) -> str:
@@ -287,24 +278,6 @@ def warnings_as_notes() -> Iterator[None]:
 def busy(what: str) -> "Status":
     """Return a context with a sign of life on stderr, for work without known length."""
     return stderr().status(f"[dim]{what} ...")
-
-
-def show_frame(frame: "pd.DataFrame", console: "Console | None" = None) -> None:
-    """Print a data frame of texts, its index on the left, with a rule under the heads."""
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(
-        box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0),
-        header_style="dim", border_style="dim",
-    )  # fmt: skip
-    table.add_column(str(frame.index.name), no_wrap=True)
-    for head in frame.columns:
-        table.add_column(str(head))
-    for name, cells in zip(frame.index, frame.to_numpy().tolist(), strict=True):
-        table.add_row(Text(one_line(name, _WIDEST_NAME)), *map(Text, cells))
-    (console or stdout()).print(table)
 
 
 def help_text(function: Callable[..., None]) -> str:

@@ -2,7 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from bayesgen.cli.console import busy, method_name, show_frame, stdout
+from bayesgen.cli.console import busy, stdout
+from bayesgen.families.names import METHOD_NAMES, METHODS
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -48,7 +49,6 @@ def _losses_on_wine() -> dict[str, "Array"]:
     from sklearn.datasets import load_wine
 
     import bayesgen as bg
-    from bayesgen.families.names import METHODS
 
     X, y = load_wine(return_X_y=True)
     rng = np.random.default_rng(0)
@@ -74,8 +74,8 @@ def _tell_gain(console: "Console", losses: dict[str, "Array"]) -> None:
     )
     console.print()
     heads = [f"{n} of each seen" for n in _SEEN]
-    frame = pd.DataFrame({method_name(k): _means(v) for k, v in losses.items()}, heads).T
-    show_frame(frame.rename_axis("predictive"), console)
+    frame = pd.DataFrame({METHOD_NAMES[k]: _means(v) for k, v in losses.items()}, heads).T
+    console.print(frame.to_string())
     console.print(
         "\nLess is better. With few rows an estimate is taken for the truth, and integration pays; "
         "with many rows there is nothing left to integrate over.",
@@ -115,9 +115,9 @@ def _tell_penguins(console: "Console") -> None:
         [f"{v:.2f} ({a:.2f}-{b:.2f})" for v, (a, b) in zip(p[i], interval, strict=True)]
         for i, interval in zip(least, ends, strict=True)
     ]
-    table = pd.DataFrame(cells, X[test].index[least] + 1, clf.classes_).rename_axis("row")
+    table = pd.DataFrame(cells, X[test].index[least] + 1, clf.classes_)
     table.insert(0, "species", y[test].iloc[least].to_numpy())
-    show_frame(table, console)
+    console.print(table.to_string())
     console.print(
         f"\nRows count from 1. In brackets the {prob:.0%} interval: what the training birds leave "
         "open.",
@@ -125,10 +125,9 @@ def _tell_penguins(console: "Console") -> None:
     )
     console.print("\nCould the probabilities be better?\n", style="bold")
     models = {f"{type(clf).__name__}, as above": clf, type(pool).__name__: pool}
-    names = {"accuracy": "accuracy", "log_loss": "log loss", "brier": "Brier"}
-    scores = bg.compare_predictives(models, X[test], y[test]).isel(predictive=0)
-    frame = scores[[*names]].to_dataframe()[[*names]].rename(columns=names)
-    show_frame(frame.map("{:.4f}".format), console)
+    scores = bg.compare_predictives(models, X[test], y[test]).isel(predictive=0).to_dataframe()
+    frame = scores[["accuracy", "log_loss", "brier"]].rename_axis(None)
+    console.print(frame.to_string(float_format="{:.4f}".format))
     console.print(
         f"\nA product of powers of {len(pool.members_)} models chosen for the columns. The "
         "posterior of the exponents is learned by leaving each training bird out in turn, without "

@@ -1,7 +1,7 @@
 """``bayesgen fit``: learn a classifier from a table and save it."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -10,21 +10,12 @@ from bayesgen.cli.console import (
     Target,
     Texts,
     blamed_on,
-    class_counts,
     reads_tables,
     show,
-    show_frame,
 )
 from bayesgen.cli.models import Model, Plan
 from bayesgen.encoding.literals import listed, one_line
 from bayesgen.io.formats import Reading
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from bayesgen.cli.learning import Tally
-
-_MOST_SHOWN, _FEW = 24, 4  # columns in the summary, and categories of each
 
 
 @reads_tables
@@ -103,6 +94,8 @@ def fit(
     bayesgen fit sms.tsv --target label --model markov --text text -o sms.nc
     """
     from bayesgen.cli import columns, files, learning
+    from bayesgen.estimators.summary import summary
+    from bayesgen.posterior.training import KeptRows
 
     files.check_output(output, data)
     table = files.open_table(data, reading)
@@ -112,10 +105,13 @@ def fit(
         table, target, model, drop or [], kind or [], text, group,
         drop_incomplete=drop_incomplete, fold_labels=fold_labels,
     )  # fmt: skip
-    clf, tally = learning.learn(plan)
-    tally.kinds.update(dict.fromkeys(getattr(clf, "text_columns_", ()), "text"))
+    clf, kinds, scored = learning.learn(plan)
     _save(clf, plan, output)
-    _summary(clf, tally, output)
+    kinds |= dict.fromkeys(getattr(clf, "text_columns_", ()), "text")
+    for how in dict.fromkeys(kinds.values()):
+        show(f"{how}: {listed((one_line(name) for name in kinds if kinds[name] == how), 20)}")
+    told = clf.summary() if scored is None else summary(clf.fitted_, KeptRows(*scored.parts))
+    show("", str(told), f"Written to {output}.")
 
 
 def _save(clf, plan: Plan, output: Path) -> None:
@@ -126,54 +122,3 @@ def _save(clf, plan: Plan, output: Path) -> None:
     roles |= {} if plan.group is None else {"group": plan.group}
     with blamed_on(plan.table.path), blamed_on(f"cannot write {output}", (OSError,)):
         save_model(clf, output, plan.table, plan.target, roles)
-
-
-def _summary(clf, tally: "Tally", output: Path) -> None:
-    """Print what was learned from what."""
-    from bayesgen.estimators.summary import sentences_of
-    from bayesgen.families.errors import NoPosteriorError
-    from bayesgen.posterior.training import KeptRows
-    from bayesgen.predict.leave_one_out import label_score
-
-    if (numbers := tally.numbers) is not None:
-        show("")
-        show_frame(_columns(tally, numbers))
-    show("")
-    try:
-        evidence = f"Log evidence {clf.log_evidence_:.2f} nats. "
-    except (AttributeError, NoPosteriorError):  # of a pool; of a mean over trees
-        evidence = ""
-    rows = None if tally.scored is None else KeptRows(*tally.scored.parts)
-    score = label_score(clf.fitted_, rows) if hasattr(clf, "stats_") else None
-    sentences = sentences_of(score, clf.fitted_, "Use --model auto")
-    show(_learned(clf), *sentences, f"{evidence}Written to {output}.")
-
-
-def _learned(clf) -> str:
-    """Return what the model is, and of how many rows of each class."""
-    if hasattr(clf, "stats_"):
-        rows = class_counts(clf.classes_, clf.stats_.count)
-        return f"{type(clf).__name__} has learned from {rows}."
-    return f"{clf.summary()}"
-
-
-def _columns(tally: "Tally", numbers: "pd.DataFrame") -> "pd.DataFrame":
-    """Return kind, values and missing cells of each column, as texts."""
-    import pandas as pd
-
-    from bayesgen.encoding.column import of_one_type
-
-    lines = {}
-    for name in list(tally.kinds)[:_MOST_SHOWN]:
-        missing, least, most = numbers.loc[name]
-        values = f"{least:.6g} to {most:.6g}"
-        if name in tally.categories:
-            seen = tally.categories[name]
-            categories = sorted(of_one_type(seen, seen))
-            few = listed((one_line(category, 20) for category in categories), _FEW)
-            values = f"{len(categories)}: {few}"
-        lines[name] = tally.kinds[name], values, str(int(missing) or "")
-    if (n := len(tally.kinds) - _MOST_SHOWN) > 0:
-        lines[f"and {n} more"] = "", "", ""
-    frame = pd.DataFrame.from_dict(lines, orient="index", columns=["kind", "values", "missing"])
-    return frame.rename_axis("column")

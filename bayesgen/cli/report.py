@@ -68,11 +68,7 @@ def report(
     with blamed_on("-o"):
         check_report(output)
     files.check_output(output, model, held_out)
-    reading = files.stored_reading(model, reading)
-    table = files.open_table(held_out, reading)
-    columns.find(target, table)
-    clf = files.load_model(model)
-    rows = columns.labelled_rows(clf, table, target, text)
+    [(clf, rows)] = columns.models_with_rows([model], held_out, reading, target, text)
     options: dict[str, Any] = {"title": title, "max_rows": max_rows}
     if (costs := columns.costs(price, reject, clf.classes_)) is not None:
         options["cost"] = pd.DataFrame(costs.values, clf.classes_, costs.decisions)

@@ -35,12 +35,9 @@ def validate(
     bayesgen validate sms.nc sms.tsv --target label --text text --draws 2000
     """
     from bayesgen.checks.validate import validate as compare
-    from bayesgen.cli import columns, files
+    from bayesgen.cli.columns import models_with_rows
 
-    table = files.open_table(data, files.stored_reading(model, reading))
-    columns.find(target, table)
-    clf = files.load_model(model)
-    rows = columns.labelled_rows(clf, table, target, text)
+    [(clf, rows)] = models_with_rows([model], data, reading, target, text)
     with blamed_on(data, rows=rows.numbers):
         results = compare(clf, rows.X, rows.labels, draws=draws)
     members = results if isinstance(results, dict) else {"": results}

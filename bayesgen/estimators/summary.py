@@ -15,7 +15,7 @@ from bayesgen.inference.unlabelled import unlike_labelled
 from bayesgen.numerics.special import Array
 from bayesgen.posterior.fitted import Fitted
 from bayesgen.posterior.pooled import PooledPosterior
-from bayesgen.posterior.training import Training
+from bayesgen.posterior.training import KeptRows, Training
 from bayesgen.predict.draws import IntervalRequest
 from bayesgen.predict.leave_one_out import LabelScore, label_score
 
@@ -101,8 +101,11 @@ def with_summary(clf) -> str:
         return diagram
 
 
-def summary(fitted: Fitted) -> Summary:
-    """Columns and kinds, class counts, missing cells, priors, evidence and warnings of a fit."""
+def summary(fitted: Fitted, rows: KeptRows | None = None) -> Summary:
+    """Columns and kinds, class counts, missing cells, priors, evidence and warnings of a fit.
+
+    `rows` are those to be scored, of a classifier that has kept none.
+    """
     posterior, training = fitted.posterior, fitted.training
     coords = fitted.coords
     names = fitted.column_names
@@ -130,7 +133,7 @@ def summary(fitted: Fitted) -> Summary:
     exact = exact and not training.unlabelled_weight
     evidence = posterior.prior.log_evidence(posterior.stats) if exact else np.nan
     table = tree.group(variables, {FEATURE: names, CLASS: coords[CLASS]})
-    score = label_score(fitted)
+    score = label_score(fitted, rows)
     table = table.assign_attrs(
         log_evidence=float(evidence),
         inference=training.inference,
@@ -149,12 +152,7 @@ def attributes_of(score: LabelScore | None) -> dict[str, Any]:
     return {} if score is None else dict(zip(names, score, strict=True))
 
 
-_OTHER_MODEL = "Take LogLinearPool(), or calibrate this model by LogLinearPool([clf])"
-
-
-def sentences_of(
-    score: LabelScore | None, fitted: Fitted, other_model: str = _OTHER_MODEL
-) -> list[str]:
+def sentences_of(score: LabelScore | None, fitted: Fitted) -> list[str]:
     """Return the leave-one-out score in words; warn if class frequencies are as good."""
     if score is None:
         return []
@@ -165,7 +163,10 @@ def sentences_of(
     if score.log_loss >= score.of_frequencies:
         advice = "these columns do not tell the classes apart, or too few rows do"
         if not fitted.posterior.members:
-            advice = f"the model does not fit the rows. {other_model}"
+            advice = (
+                "the model does not fit the rows. Take LogLinearPool() (on the command line "
+                "--model auto), or calibrate this model by LogLinearPool([clf])"
+            )
         sentences.append(
             f"Warning: its probabilities are no better than class frequencies: {advice}."
         )

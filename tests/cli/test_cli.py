@@ -144,8 +144,7 @@ def test_every_model_predicts_as_in_python(tmp_path, model, ending, result):
     clf = clf.fit(X, y)
     assert type(bg.load(path)) is type(clf)
     if model == "mixed":
-        assert "344 rows: Adelie 152, Chinstrap 68, Gentoo 124" in told
-        assert f"{clf.log_evidence_:.2f}" in told
+        assert str(clf.summary()) in told
     got = read(out)
     assert list(got) == ["prediction", *(f"p_{label}" for label in clf.classes_)]
     assert got["prediction"].tolist() == clf.predict(X).tolist()
@@ -178,7 +177,8 @@ def test_kinds_of_columns(tmp_path):
     )
     kinds = ("--kind", "visits=poisson", "--kind", "code=categorical", "--kind", "age=lognormal")
     told = run("fit", "-m", "mixed", data, "-t", "ill", *kinds, "-o", tmp_path / "m.nc").stdout
-    assert "categorical  3: 1, 2, 3 " in told
+    lines = ["poisson: visits", "categorical: code", "bernoulli: smokes", "lognormal: age"]
+    assert told.splitlines()[:4] == lines
     schema = bg.load(tmp_path / "m.nc").schema_
     assert schema.kinds == ("poisson", "categorical", "bernoulli", "lognormal")
     assert schema.categories[1] == (1, 2, 3)
@@ -189,8 +189,8 @@ ZEROS = "".join(f"{i:05d},0.{i},{'ab'[i % 2]}\n" for i in range(8, 24))
 
 @pytest.mark.parametrize(("text", "arguments", "words"), [
     (f"zip,x,y\n{ZEROS}", [], ["column 'zip' holds '00008', read as the number 8; if its zeros"]),
-    ("k,x,y\n1,1,a\n2,2,b\n" + "7" * 5000 + ",3,a\n", [], ["k categorical 3: 1, 2, 777"]),
-    ("x,y\n1,a\n2,\n3,b\n4,NA\n5,b\n", [], ["2 rows without 'y' dropped", "3 rows: a 1, b 2"]),
+    ("k,x,y\n1,1,a\n2,2,b\n" + "7" * 5000 + ",3,a\n", [], ["categorical: k gaussian: x"]),
+    ("x,y\n1,a\n2,\n3,b\n4,NA\n5,b\n", [], ["2 rows without 'y' dropped", "a (1), b (2)"]),
     ("u,v,y\n1,2,a\n2,,b\n3,1,b\n4,5,a\n", ["-m", "lda", "--drop-incomplete"],
      ["1 row with missing cells dropped"]),
 ])  # fmt: skip
@@ -470,7 +470,7 @@ def test_a_column_of_texts_is_read_by_language_models(tmp_path):
     data, model, out = (tmp_path / name for name in ("data.csv", "pool.nc", "out.csv"))
     X.assign(y=y).to_csv(data, index=False)
     result = run("fit", data, "--target", "y", "--model", "auto", "-o", model)
-    assert re.search(r"note +text +59:", result.output)
+    assert "text: note\n" in result.output
     run("predict", model, data, "-o", out)
     expected = bg.LogLinearPool().fit(X, y).predict_proba(X)
     np.testing.assert_allclose(read(out)[["p_0", "p_1"]], expected, rtol=1e-9)

@@ -30,7 +30,7 @@ def test_labels_and_names_do_not_steer_the_terminal(tmp_path):
     data = table(tmp_path / "data.csv", rows, ("a", "b\x1b]0;x\x07", "y"))
     out = run("fit", "-m", "mixed", data, "-t", "y", "-o", tmp_path / "m.nc").output
     out += run("predict", tmp_path / "m.nc", data, "-o", tmp_path / "out.csv").output
-    assert "?[2Jp 20" in out
+    assert "?[2Jp (20)" in out
     assert not {"\x1b", "\x07", "\u202e"} & set(out)
     assert "\x1b[2Jp" in (tmp_path / "out.csv").read_text()  # the result has the labels themselves
 

@@ -12,7 +12,6 @@ import pandas as pd
 import pytest
 
 import bayesgen as bg
-from bayesgen.encoding.suspects import ColumnWarning
 from tests.cli.test_cli import PENGUINS, leftovers, penguin_model, refused, run
 
 __all__ = ["penguin_model"]  # the fixture
@@ -115,25 +114,6 @@ def test_report_never_writes_over_its_inputs(penguin_model, tmp_path, monkeypatc
 
 
 # --------------------------------------------------------------------------------------------- fit
-
-
-@pytest.mark.filterwarnings("default::bayesgen.encoding.suspects.ColumnWarning")
-def test_fit_names_odd_columns_and_keeps_names(tmp_path):
-    n = 80
-    frame = pd.DataFrame({"row_id": np.arange(n), "x" * 30: np.linspace(0, 1, n)})
-    frame["age"] = [str(v % 40) if v else "?" for v in range(n)]
-    frame["town"] = [f"town number {v % 40}" for v in range(n)]
-    frame["y"] = np.arange(n) % 2
-    frame.to_csv(tmp_path / "d.csv", index=False)
-    result = run(
-        "fit", "-m", "mixed", tmp_path / "d.csv", "-t", "y", "-o", tmp_path / "m.nc", columns=80
-    )
-    assert "'row_id' numbers the rows: leave it out by --drop row_id" in result.stderr
-    assert "town" not in result.stderr
-    for name in frame.columns[:-1]:
-        assert name in result.stdout
-    with pytest.warns(ColumnWarning):
-        bg.MixedNB().fit(frame.drop(columns="y"), frame["y"])
 
 
 def test_the_only_column_is_read_as_texts(tmp_path):
