@@ -54,9 +54,10 @@ class Bits(Reader):
         """Warn of the first column of numbers that are all above the threshold."""
         if self.binarize is None or sparse.issparse(rows.X) or not len(rows):
             return
-        least = rows.X.min(axis=0)
-        above = np.flatnonzero(least > self.binarize)
-        for j in above[rows.X[:, above].max(axis=0) > least[above]][:1]:
+        above = np.flatnonzero(rows.X[:100].min(axis=0) > self.binarize)
+        numbers = rows.X[:, above]
+        least, most = numbers.min(axis=0), numbers.max(axis=0)
+        for j in above[(least > self.binarize) & (most > least)][:1]:
             name = self.columns[j]
             warn(
                 ColumnWarning(

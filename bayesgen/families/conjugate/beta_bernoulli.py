@@ -206,6 +206,8 @@ class BetaBernoulli(ConjugateFamily):
         """Return (N, C); bits are independent given the class: the posterior mean is plugged in."""
         log_one, log_zero = self._log_mean()
         ones, missing = passes.split_missing(checked_bits(X))
+        if missing is None:
+            return passes.dot(ones, log_one - log_zero) + log_zero.sum(axis=-1)
         return passes.dot(ones, log_one) + self._over_zeros(ones, missing, log_zero)
 
     def _log_mean(self) -> tuple[Array, Array]:
