@@ -353,8 +353,10 @@ def distinct_cells(cells: sparse.csr_matrix) -> tuple[Array, Array, sparse.csr_m
     A function of column and value is computed once for all rows that share a cell, and
     `shared_sums` gives each row its own.
     """
-    values, code = np.unique(cells.data, return_inverse=True)
-    use, which = np.unique(code * cells.shape[1] + cells.indices, return_inverse=True)
+    import pandas as pd
+
+    code, values = pd.factorize(cells.data)
+    which, use = pd.factorize(code * cells.shape[1] + cells.indices)
     counts = sparse.csr_matrix(
         (np.ones(len(which)), which, cells.indptr), shape=(cells.shape[0], len(use))
     )

@@ -112,14 +112,18 @@ def _stored_parts(X: Matrix) -> Iterator[tuple[slice, tuple[Array, Array, Array]
             indptr = np.arange(n_rows + 1, dtype=np.int64) * X.shape[1]
             yield rows, (as_data(indptr), as_data(np.tile(columns, n_rows)), as_data(counts))
         return
-    for rows, cells in passes.stored_blocks(X, 0):
-        indptr, words = cells.indptr.astype(np.int64), cells.indices.astype(np.int32, copy=False)
-        yield rows, (as_data(indptr), as_data(words), as_data(cells.data))
+    X = passes.each_cell_once(X)
+    for rows in passes.row_blocks(X.shape[0], 1 + X.nnz // max(1, X.shape[0])):
+        indptr = X.indptr[rows.start : rows.stop + 1].astype(np.int64)
+        cells = slice(indptr[0], indptr[-1])
+        words, counts = X.indices[cells].astype(np.int32, copy=False), X.data[cells]
+        counts = counts.astype(np.float64, copy=False)
+        yield rows, (as_data(indptr - indptr[0]), as_data(words), as_data(counts))
 
 
 _STEPS = 4  # that a cell takes in `stats`
+_LOOKED_UP = 255  # largest count whose term is looked up
 _TABLE_CELLS = 1 << 22  # of terms that are looked up
-_NUMBERS = 1 << 22  # terms of distinct cells at a time: 32 MiB
 
 
 _ROUNDING = 1e-12  # of all pseudo-counts: no other word is left
@@ -323,28 +327,14 @@ class DirichletMultinomial(WordCounts, ConjugateFamily):
 
     def log_predictive(self, X: Matrix) -> Array:
         """Return (N, C) log Dirichlet-multinomial masses, coefficient included."""
-        is_compiled = kernels.pays(len(self.alpha) * passes.n_stored(X))
-        if is_compiled:
-            log_mass = self._look_up_numerators(X)
-        else:
-            self.check(X)
-            log_mass = np.full((X.shape[0], len(self.alpha)), np.nan)
-            if self.alpha.size <= passes.n_stored(X):
-                log_mass = look_up_counts(X, self.alpha, np.array(1.0), np.array(0.0))
-        others = np.flatnonzero(np.isnan(log_mass[:, 0]))
-        if is_compiled and len(others):
-            self.check(X)
-        cells_of_row = 1 + passes.n_stored(X) // max(1, X.shape[0])
-        width = len(self.alpha) * cells_of_row  # of distinct cells there are as many at most
-        for rows in (others[block] for block in passes.row_blocks(len(others), width, _NUMBERS)):
-            log_mass[rows] = self._log_numerators(passes.stored_cells(X, rows))
-        length = np.asarray(X.sum(axis=1), dtype=np.float64).ravel()
+        import pandas as pd
+
+        log_mass = self._log_numerators(X)
+        length = np.asarray(X.sum(axis=1, dtype=np.float64)).ravel()
         total = self.alpha.sum(axis=-1)
         is_long = length >= LONG
         for block in passes.row_blocks(len(length), len(total)):
-            distinct, which = np.unique(
-                np.where(is_long[block], 0.0, length[block]), return_inverse=True
-            )
+            which, distinct = pd.factorize(np.where(is_long[block], 0.0, length[block]))
             norm = special.log_factorial(distinct)[:, None] - special.log_gamma_difference(
                 total, distinct[:, None]
             )
@@ -354,21 +344,66 @@ class DirichletMultinomial(WordCounts, ConjugateFamily):
             log_mass[row] = log_long(cells, length[row], self.alpha)
         return log_mass
 
-    def _look_up_numerators(self, X: Matrix) -> Array:
-        """Return `_log_numerators` of many rows; NaN for those with a count that is too large."""
-        from bayesgen.numerics.kernels import words
+    def _log_numerators(self, X: Matrix) -> Array:
+        """Add up log r(alpha, x): (N, C)."""
+        if kernels.pays(len(self.alpha) * passes.n_stored(X)):
+            return self._compiled_numerators(X)
+        self.check(X)
+        if self.alpha.size > passes.n_stored(X):
+            return self._sum_terms(passes.stored_cells(X, slice(None)))
+        log_mass = look_up_counts(X, self.alpha, np.array(1.0), np.array(0.0))
+        others = np.flatnonzero(np.isnan(log_mass[:, 0]))
+        log_mass[others] = self._sum_terms(passes.stored_cells(X, others))
+        return log_mass
+
+    def _compiled_numerators(self, X: Matrix) -> Array:
+        """Return `_log_numerators` of many rows."""
         from bayesgen.numerics.kernels.compiling import as_data
+        from bayesgen.numerics.kernels.threads import run_in_threads
+        from bayesgen.numerics.kernels.words import sum_word_terms
 
         largest = np.fmax.reduce(X.data if sparse.issparse(X) else X, axis=None, initial=1)
-        most = max(2, min(words.LOOKED_UP, _TABLE_CELLS // self.alpha.size))
-        n_counts = min(most, int(largest) + 1 if np.isfinite(largest) else most)
-        terms = np.zeros((self.alpha.shape[1], n_counts, len(self.alpha)))
-        for n in range(1, n_counts):  # log r(a, n) is log (a + n - 1)/n more than log r(a, n - 1)
-            terms[:, n] = terms[:, n - 1] + np.log((self.alpha.T + (n - 1)) / n)
-        sums = np.empty((X.shape[0], len(self.alpha)))
-        for rows, cells in _stored_parts(X):
-            words.sum_word_terms(*cells, as_data(terms), sums[rows])
-        return sums
+        terms = self._terms_of_one
+        most = min(
+            largest, _LOOKED_UP, _TABLE_CELLS // terms.size, passes.n_stored(X) // len(terms)
+        )
+        if most > 1:  # log r(a, n) is log (a + n - 1)/n more than log r(a, n - 1)
+            n = np.arange(2.0, most + 1)[:, None]
+            more = np.log((self.alpha.T[:, None] + (n - 1)) / n)
+            terms = np.concatenate([terms, terms[:, 1:] + np.cumsum(more, axis=1)], axis=1)
+        log_mass = np.empty((X.shape[0], len(self.alpha)))
+
+        def add_terms(part: tuple[slice, tuple[Array, Array, Array]]) -> int:
+            rows, cells = part
+            return sum_word_terms(*cells, as_data(terms), log_mass[rows])
+
+        n_others = sum(run_in_threads(add_terms, _stored_parts(X)))
+        if np.isnan(log_mass[:, 0]).any():
+            self.check(X)
+        if n_others:
+            for rows in passes.row_blocks(X.shape[0], 1 + n_others // X.shape[0]):
+                log_mass[rows] += self._sum_terms(passes.stored_cells(X, rows), terms)
+        return log_mass
+
+    @cached_property
+    def _terms_of_one(self) -> Array:
+        """Return (D, 2, C) log r(alpha, 0) = 0 and log r(alpha, 1) = log alpha."""
+        terms = np.zeros((self.alpha.shape[1], 2, len(self.alpha)))
+        np.log(self.alpha.T, out=terms[:, 1])
+        return terms
+
+    def _sum_terms(self, cells: sparse.csr_matrix, terms: Array | None = None) -> Array:
+        """Add up log r(alpha, x) less the `terms` of it, each distinct cell once: (n, C)."""
+        if terms is not None:
+            most = terms.shape[1] - 1
+            others = np.flatnonzero(cells.data != np.clip(np.floor(cells.data), 0, most))
+            parts = cells.data[others], cells.indices[others], np.searchsorted(others, cells.indptr)
+            cells = sparse.csr_matrix(parts, shape=cells.shape)
+        word, x, count = passes.distinct_cells(cells)
+        log_r = special.log_gamma_difference(self.alpha[:, word], x) - special.log_factorial(x)
+        if terms is not None:
+            log_r -= terms[word, np.minimum(x, most).astype(np.intp)].T
+        return passes.shared_sums(count, log_r).T
 
     def _compiled_stats(
         self, X: Matrix, y: Array, n_classes: int, weight: Array | None
@@ -385,21 +420,6 @@ class DirichletMultinomial(WordCounts, ConjugateFamily):
         if np.isnan(coefficients).any():
             self.check(X)
         return MultinomialStats(counts, coefficients)
-
-    @cached_property
-    def _log_alpha(self) -> Array:
-        """Return (D, C) log alpha, as a product with rows takes it."""
-        return np.ascontiguousarray(np.log(self.alpha.T))
-
-    def _log_numerators(self, cells: sparse.csr_matrix) -> Array:
-        """Add up log r(alpha, x): log alpha of every cell, and more where x is not 1: (n, C)."""
-        others = np.flatnonzero(cells.data != 1)
-        first = np.searchsorted(others, cells.indptr)
-        parts = cells.data[others], cells.indices[others], first
-        word, x, count = passes.distinct_cells(sparse.csr_matrix(parts, shape=cells.shape))
-        more = special.log_gamma_difference(self.alpha[:, word], x) - special.log_factorial(x)
-        more -= self._log_alpha[word].T
-        return passes.pattern(cells) @ self._log_alpha + passes.shared_sums(count, more).T
 
     def log_evidence(self, stats: MultinomialStats) -> float:
         """Log coefficients + sum over classes of log B(alpha + counts) - log B(alpha).

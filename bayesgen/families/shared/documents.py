@@ -23,7 +23,8 @@ class WordCounts:
 
     def given_rows(self: Any, X: Matrix):
         """Draws documents of the lengths of those in X."""
-        return replace(self, length=np.rint(np.ravel(X.sum(axis=1))).astype(np.int64))
+        length = np.ravel(X.sum(axis=1, dtype=np.float64))
+        return replace(self, length=np.rint(length).astype(np.int64))
 
     def check(self, X: Matrix) -> None:
         """Refuse missing and negative counts."""

@@ -11,8 +11,7 @@ from bayesgen.numerics.kernels.compiling import compiled
 
 Array = np.ndarray
 
-LOOKED_UP = 256  # counts below it are looked up; tables are made up to the largest that occurs
-LOG_FACTORIAL = np.array([math.lgamma(k + 1.0) for k in range(LOOKED_UP)])
+LOG_FACTORIAL = np.array([math.lgamma(k + 1.0) for k in range(256)])
 _STIRLING_FROM = 32.0
 
 
@@ -46,7 +45,7 @@ def add_words(  # pragma: no cover - compiled
 
 @compiled
 def _log_factorial(n: float) -> float:  # pragma: no cover - compiled
-    if n < LOOKED_UP and n == int(n):
+    if n < len(LOG_FACTORIAL) and n == int(n):
         return float(LOG_FACTORIAL[int(n)])
     return math.lgamma(n + 1.0)
 
@@ -54,28 +53,37 @@ def _log_factorial(n: float) -> float:  # pragma: no cover - compiled
 @compiled
 def sum_word_terms(  # pragma: no cover - compiled
     indptr: Array, words: Array, counts: Array, terms: Array, sums: Array
-) -> None:
-    """Write to (N, C) the sums of ``terms[word, count]``; NaN where a count is not looked up.
+) -> int:
+    """Write to (N, C) the sums of ``terms[word, count]``; NaN if a count is missing or below 0.
+
+    A fractional count has the term of the whole count below it, and one above K that of K.
 
     Parameters
     ----------
-    terms : (D, K, C)
-        Terms of the counts 0 .. K - 1.
+    terms : (D, K + 1, C)
+        Terms of the counts 0 .. K.
+
+    Returns
+    -------
+    int
+        How many counts had the term of another one.
     """
-    n_counts, n_classes = terms.shape[1:]
+    n_others, most, n_classes = 0, float(terms.shape[1] - 1), terms.shape[2]
     for i in range(len(sums)):
         for c in range(n_classes):
             sums[i, c] = 0.0
         for s in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
             n = counts[s]
-            k = np.uint64(n if (n >= 0) & (n < n_counts) else 0)
-            if k != n:
+            k = np.uint64(min(n, most) if n >= 0 else 0)
+            n_others += k != n
+            if not n >= 0:
                 for c in range(n_classes):
                     sums[i, c] = np.nan
                 break
             row = terms[np.uint32(words[s]), k]
             for c in range(n_classes):
                 sums[i, c] += row[c]
+    return n_others
 
 
 # ------------------------------------------------------------------------------------------------

@@ -39,6 +39,14 @@ def test_cells_stored_twice_are_added():
     assert messy.nnz == 4  # the user's matrix is left as it was
 
 
+def test_lengths_are_not_summed_in_float32():
+    X = np.array([[2.0**24, 1.0, 1.0], [0.3, 0.7, 5.0]], dtype=np.float32)
+    family = DirichletMultinomial(np.array([[1.0, 2.0, 3.0], [2.0, 0.5, 9.0]]))
+    expected = family.log_predictive(X.astype(np.float64))
+    np.testing.assert_allclose(family.log_predictive(X), expected, rtol=1e-12)
+    np.testing.assert_allclose(family.log_predictive(sparse.csr_matrix(X)), expected, rtol=1e-12)
+
+
 def test_one_word_is_certain():
     family = DirichletMultinomial(np.array([[0.3]]))
     assert family.map()["theta"][0, 0] == family.mean()["theta"][0, 0] == 1
