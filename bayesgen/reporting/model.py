@@ -17,47 +17,31 @@ _UNLIKE = 0.01  # share of training rows as improbable as a row that is unlike t
 
 def fitted(held: HeldOut) -> Section:
     """Describe the columns, classes and priors; of a pool the exponents of its members."""
-    return _members(held) if held.is_pool else _columns(held)
-
-
-def _columns(held: HeldOut) -> Section:
-    summary = held.summary
-    warnings = [s for s in summary.sentences if s.startswith("Warning")]
-    sentences = [s for s in summary.sentences if not s.startswith("Warning")]
-    frame, table = summary.to_dataframe(), summary.table
-    section = Section("model", [" ".join([f"{summary.title}.", *sentences])], notes=warnings)
-    names = {"kind": "kind", "prior": "prior", "prior_range": "90 % of cells under it"}
-    names = {name: head for name, head in names.items() if frame[name].astype(bool).any()}
-    gaps = frame["missing"].fillna(0).astype(int)
-    lines = [
-        {"column": one_line(name, 40)} | {head: str(frame[k].iloc[i]) for k, head in names.items()}
-        | ({"missing": int(gaps.iloc[i])} if gaps.any() else {})
-        for i, name in enumerate(frame.index[:_SHOWN])
-    ]  # fmt: skip
-    if lines:
-        more = "" if len(frame) <= _SHOWN else f"; {len(frame) - _SHOWN} more"
-        section.tables = [Table(f"Columns, and priors in their units{more}", lines)]
-    section.data = {
-        "rows": table["rows"].values if "rows" in table else None,
-        "attributes": dict(table.attrs),
-    }
-    return section
-
-
-def _members(held: HeldOut) -> Section:
-    table, interval = held.summary.table, f"{share(held.prob)} interval"
-    lines = [
-        {"member": str(name), "exponent": exponent, interval: tuple(both)}
-        for name, exponent, both in zip(
-            *(table[k].values.tolist() for k in ("member", "exponent", "interval")), strict=True
-        )
-    ]
-    lines.sort(key=lambda line: -line["exponent"])
-    caption = (
-        "Exponents of the members. An exponent below 1 counts a member's evidence for less than it "
-        "claims."
+    summary, what = held.summary, "member" if held.is_pool else "column"
+    frame = summary.to_dataframe()
+    if "missing" in frame:  # numbers to the right of texts
+        frame["missing"] = frame.pop("missing").fillna(0.0)
+    frame = frame.loc[:, frame.astype(bool).any()].rename(
+        columns={"prior_range": "90 % of cells under it"}
     )
-    return Section("model", list(held.summary.sentences), [Table(caption, lines)])
+    cells = zip(frame.index[:_SHOWN], frame.to_dict("records"), strict=False)
+    lines = [{what: one_line(name, 40), **line} for name, line in cells]
+    more = "" if len(frame) <= _SHOWN else f"; {len(frame) - _SHOWN} more"
+    caption = f"Columns, and priors in their units{more}"
+    if held.is_pool:
+        caption = (
+            f"Exponents of the members, with {share(held.prob)} intervals. An exponent below 1 "
+            "counts a member's evidence for less than it claims."
+        )
+    warnings = [sentence for sentence in summary.sentences if sentence.startswith("Warning")]
+    told = [sentence for sentence in summary.sentences if sentence not in warnings]
+    return Section(
+        "model",
+        [" ".join([f"{summary.title}.", *told])],
+        [Table(caption, lines, {"missing": "{:.0f}".format})] if lines else [],
+        notes=warnings,
+        data={"attributes": dict(summary.table.attrs)},
+    )
 
 
 def sampling(held: HeldOut, validation: Validation | None = None) -> Section:
