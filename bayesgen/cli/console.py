@@ -6,6 +6,8 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from shutil import get_terminal_size
+from textwrap import fill
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -16,7 +18,6 @@ from bayesgen.errors import Facts, placed
 from bayesgen.io.formats import Reading, TableError
 
 if TYPE_CHECKING:
-    from rich.console import Console
     from rich.status import Status
 
     from bayesgen.numerics.special import Array
@@ -127,6 +128,7 @@ def reads_tables(command: Callable[..., None]) -> Callable[..., None]:
 
 
 _LONGEST = 2000  # characters of a note or an error
+_WIDEST = 100  # letters of a line of a paragraph
 
 
 type Advice = Callable[[Facts], str | None]
@@ -199,54 +201,35 @@ def class_counts(classes: "Array", counts: "Array", most: int = 12) -> str:
 
 
 # ------------------------------------------------------------------------------- two streams
-
-
-def stdout(widest: int = 100) -> "Console":
-    """Return the console of tables and prose; no wider than `widest` columns."""
-    console = _console()
-    console.width = min(console.width, widest)
-    return console
-
-
-def stderr() -> "Console":
-    """Return the console of notes, errors and progress bars."""
-    return _console(stderr=True)
-
-
-def _console(stderr: bool = False) -> "Console":
-    """Return a console on which no label, name or cell of a file steers the terminal."""
-    from rich.console import Console
-
-    class Safe(Console):
-        def render(self, *what, **how):
-            for segment in super().render(*what, **how):
-                text, style, control = segment
-                yield segment if control else type(segment)(without_controls(text), style)
-
-    return Safe(highlight=False, stderr=stderr)
+#
+# No label, name or cell of a file steers the terminal.
 
 
 def show(*lines: str) -> None:
     """Print lines on stdout, as they are."""
-    stdout().print(*lines, sep="\n", markup=False, soft_wrap=True)
+    typer.echo(without_controls("\n".join(lines)))
+
+
+def tell(paragraph: str, **style: bool) -> None:
+    """Print a paragraph on stdout, no wider than the terminal."""
+    width = min(_WIDEST, get_terminal_size().columns)
+    text = fill(without_controls(paragraph), width, break_on_hyphens=False)
+    typer.echo(typer.style(text, **style))
 
 
 def note(text: str) -> None:
     """Print a line about something that was done and was not asked for."""
-    _say("note", "dim", text)
+    _say(typer.style("note:", dim=True), text)
 
 
 def error(text: str) -> None:
     """Print a line about why there is no result."""
-    _say("error", "bold red", text)
+    _say(typer.style("error:", bold=True, fg="red"), text)
 
 
-def _say(label: str, style: str, text: str) -> None:
-    from rich.text import Text
-
-    text = " ".join(shortened(text, _LONGEST).split())
-    line = Text.assemble((f"{label}:", style), " ", text)
-    stderr().print(line, soft_wrap=True)
+def _say(label: str, text: str) -> None:
+    line = " ".join(shortened(text, _LONGEST).split())
+    typer.echo(f"{label} {without_controls(line)}", err=True)
 
 
 @contextmanager
@@ -277,7 +260,9 @@ def warnings_as_notes() -> Iterator[None]:
 
 def busy(what: str) -> "Status":
     """Return a context with a sign of life on stderr, for work without known length."""
-    return stderr().status(f"[dim]{what} ...")
+    from rich.console import Console
+
+    return Console(stderr=True).status(f"[dim]{what} ...")
 
 
 def help_text(function: Callable[..., None]) -> str:

@@ -2,12 +2,10 @@
 
 from typing import TYPE_CHECKING
 
-from bayesgen.cli.console import busy, stdout
+from bayesgen.cli.console import busy, show, tell
 from bayesgen.families.names import METHOD_NAMES, METHODS
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from bayesgen.numerics.special import Array
 
 _SEEN = (5, 40)  # wines of each kind in a training set
@@ -28,19 +26,19 @@ def demo() -> None:
     bayesgen demo
     bayesgen demo | less
     """
-    console = stdout(widest=80)  # prose, and tables of 79 columns
     with busy("tasting wines"):
         losses = _losses_on_wine()
-    _tell_gain(console, losses)
+    _tell_gain(losses)
     with busy("weighing penguins"):
-        _tell_penguins(console)
-    console.print("\nYour own table:", style="bold")
+        _tell_penguins()
+    show("")
+    tell("Your own table:", bold=True)
     for command in (
         "fit DATA.csv --target COLUMN -o model.nc",
         "predict model.nc NEW.csv -o out.csv",
         "report model.nc HELD_OUT.csv --target COLUMN -o report.html",
     ):
-        console.print(f"  bayesgen {command}", markup=False)
+        show(f"  bayesgen {command}")
 
 
 def _losses_on_wine() -> dict[str, "Array"]:
@@ -63,23 +61,23 @@ def _losses_on_wine() -> dict[str, "Array"]:
     return dict(zip(METHODS, losses, strict=True))
 
 
-def _tell_gain(console: "Console", losses: dict[str, "Array"]) -> None:
+def _tell_gain(losses: dict[str, "Array"]) -> None:
     import pandas as pd
 
-    console.print("\nWines, with the parameters integrated out", style="bold")
-    console.print(
+    show("")
+    tell("Wines, with the parameters integrated out", bold=True)
+    tell(
         "Three cultivars by 13 measurements. Gaussian naive Bayes has seen 5 or 40 wines of each. "
         f"Log loss on the others, in nats: mean of {_REPEATS} random splits, and its standard "
         "error."
     )
-    console.print()
     heads = [f"{n} of each seen" for n in _SEEN]
     frame = pd.DataFrame({METHOD_NAMES[k]: _means(v) for k, v in losses.items()}, heads).T
-    console.print(frame.to_string())
-    console.print(
-        "\nLess is better. With few rows an estimate is taken for the truth, and integration pays; "
+    show("", frame.to_string(), "")
+    tell(
+        "Less is better. With few rows an estimate is taken for the truth, and integration pays; "
         "with many rows there is nothing left to integrate over.",
-        style="dim",
+        dim=True,
     )
 
 
@@ -89,7 +87,7 @@ def _means(losses: "Array") -> list[str]:
     return [f"{m:.3f} +- {se:.3f}" for m, se in zip(mean, error, strict=True)]
 
 
-def _tell_penguins(console: "Console") -> None:
+def _tell_penguins() -> None:
     import numpy as np
     import pandas as pd
 
@@ -99,14 +97,14 @@ def _tell_penguins(console: "Console") -> None:
     test = np.arange(len(X)) % 3 == 2
     clf = bg.MixedNB().fit(X[~test], y[~test])
     pool = bg.LogLinearPool().fit(X[~test], y[~test])
-    console.print("\nPenguins, and how sure it is of each", style="bold")
-    console.print(
+    show("")
+    tell("Penguins, and how sure it is of each", bold=True)
+    tell(
         f"A naive Bayes classifier of mixed columns has seen {(~test).sum()} penguins of three "
         "species: four measurements, the island and the sex. It names the other "
         f"{test.sum()}, every third row. {int(X.isna().sum().sum())} cells are missing; they are "
         "left out, not filled in. These are the birds that it is least certain of:"
     )
-    console.print()
     p = clf.predict_proba(X[test])
     least = np.argsort(p.max(axis=1), kind="stable")[:_DOUBTFUL]
     intervals = clf.predict_interval(X[test].iloc[least])
@@ -117,20 +115,21 @@ def _tell_penguins(console: "Console") -> None:
     ]
     table = pd.DataFrame(cells, X[test].index[least] + 1, clf.classes_)
     table.insert(0, "species", y[test].iloc[least].to_numpy())
-    console.print(table.to_string())
-    console.print(
-        f"\nRows count from 1. In brackets the {prob:.0%} interval: what the training birds leave "
+    show("", table.to_string(), "")
+    tell(
+        f"Rows count from 1. In brackets the {prob:.0%} interval: what the training birds leave "
         "open.",
-        style="dim",
+        dim=True,
     )
-    console.print("\nCould the probabilities be better?\n", style="bold")
+    show("")
+    tell("Could the probabilities be better?", bold=True)
     models = {f"{type(clf).__name__}, as above": clf, type(pool).__name__: pool}
     scores = bg.compare_predictives(models, X[test], y[test]).isel(predictive=0).to_dataframe()
     frame = scores[["accuracy", "log_loss", "brier"]].rename_axis(None)
-    console.print(frame.to_string(float_format="{:.4f}".format))
-    console.print(
-        f"\nA product of powers of {len(pool.members_)} models chosen for the columns. The "
+    show("", frame.to_string(float_format="{:.4f}".format), "")
+    tell(
+        f"A product of powers of {len(pool.members_)} models chosen for the columns. The "
         "posterior of the exponents is learned by leaving each training bird out in turn, without "
         "a refit.",
-        style="dim",
+        dim=True,
     )

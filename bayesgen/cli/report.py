@@ -14,7 +14,7 @@ from bayesgen.cli.console import (
     blamed_on,
     reads_tables,
     show,
-    stdout,
+    tell,
 )
 from bayesgen.io.formats import Reading
 
@@ -78,5 +78,6 @@ def report(
             page = make(clf, rows.X, rows.labels, **options)
         with blamed_on(f"cannot write {output}", (OSError,)):
             page.save(output)
-    stdout().print(*page.sections[0].text, sep="\n", markup=False)
+    for sentence in page.sections[0].text:
+        tell(sentence)
     show(f"Written to {output}.")
