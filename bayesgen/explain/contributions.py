@@ -55,13 +55,6 @@ _BLOCK = 32  # independent columns that are evaluated together
 _TEXTS = 1 << 12  # sparse rows that are evaluated together
 _BYTES = 4 << 30  # a table that would be larger is refused
 
-RULES = {
-    "second": "the second class against the first",
-    "top": "the most probable class of each row against its runner-up",
-    "label": "the label given against the most probable other class of each row",
-    "pair": "the pair given",
-}
-
 LogJoint = Callable[[Any], Array]  # rows to (n, C)
 
 
@@ -106,11 +99,12 @@ class Question:
 
 def explain(fitted: Fitted, X, classes, class_prior, seed: int) -> "xr.Dataset":
     """Return contributions to log-odds, as `GenerativeClassifier.explain` says."""
-    how = rule(classes, len(fitted.classes))
-    codes = _chosen(fitted, classes, how)
+    if len(fitted.classes) < 2:
+        raise ValueError("explain: log-odds need two classes, and the classifier knows one")
     rows = fitted.read(X)
     log_joint = probabilities.log_joint(fitted, rows, class_prior=class_prior)
-    question = Question(fitted, pairs_of(codes, log_joint), seed)
+    pairs, which = _pairs(fitted, classes, log_joint)
+    question = Question(fitted, pairs, seed)
     terms = _terms(question, rows)
     every = np.arange(len(log_joint))
     log_odds, intercept = question.odds(log_joint, every), terms.intercept
@@ -131,7 +125,7 @@ def explain(fitted: Fitted, X, classes, class_prior, seed: int) -> "xr.Dataset":
     if not terms.adds_up:
         variables["rest"] = ((OBS,), log_odds - intercept - terms.mean.sum(axis=1))
     dataset = tree.group(variables, {FEATURE: terms.names})
-    return dataset.assign_attrs(unit="nats", pair=RULES[how])
+    return dataset.assign_attrs(unit="nats", pair=which)
 
 
 def _terms(question: Question, rows) -> Terms:
@@ -410,48 +404,34 @@ def _of_member(
 # --------------------------------------------------------------------------------- the classes
 
 
-def _chosen(fitted: Fitted, classes, how: str) -> list[int] | None:
-    """Return the codes of the label or the two labels that the user names."""
-    if len(fitted.classes) < 2:
-        raise ValueError("explain: log-odds need two classes, and the classifier knows one")
-    if classes is None:
-        return None
-    labels = list(classes) if how == "pair" else [classes]
-    if how == "pair" and len(labels) != 2:
-        raise ValueError(
-            f"classes must be one label or a pair of labels, got {len(labels)} of them"
-        )
-    codes = [int(k) for k in fitted.codes_of(labels)]
-    if len(codes) == 2 and codes[0] == codes[1]:
-        raise ValueError(f"classes must be two different labels, got {labels[0]!r} twice")
-    return codes
-
-
-def rule(classes, n_classes: int) -> str:
-    """Return the name among `RULES` of what the user's `classes` asks for."""
-    if classes is None:
-        return "second" if n_classes == 2 else "top"
-    return "pair" if isinstance(classes, list | tuple | np.ndarray) else "label"
-
-
-def pairs_of(codes: list[int] | None, log_joint: Array) -> Array:
-    """Return (N, 2) class codes: the log-odds of the first against the second are explained.
+def _pairs(fitted: Fitted, classes: Any, log_joint: Array) -> tuple[Array, str]:
+    """Return (N, 2) class codes, of which the first is explained against the second, and why.
 
     Parameters
     ----------
-    codes : list of one or two class codes, optional
+    classes : label, or two labels, optional
     log_joint : (N, C)
         Which says what is most probable in a row.
     """
     n, n_classes = log_joint.shape
-    if codes is None and n_classes == 2:
-        return np.broadcast_to([1, 0], (n, 2))
-    if codes is None:
-        return np.argsort(-log_joint, axis=1, kind="stable")[:, :2]
-    if len(codes) == 2:
-        return np.broadcast_to(codes, (n, 2))
-    others = np.array(log_joint)
-    others[:, codes[0]] = -np.inf
-    rival = np.argmax(others, axis=1)
-    rival[rival == codes[0]] = 0 if codes[0] else 1  # all others are impossible
-    return np.stack([np.full(n, codes[0]), rival], axis=1)
+    if classes is None and n_classes == 2:
+        return np.broadcast_to([1, 0], (n, 2)), "the second class against the first"
+    if classes is None:
+        most_probable = np.argsort(-log_joint, axis=1, kind="stable")[:, :2]
+        return most_probable, "the most probable class of each row against its runner-up"
+    if not isinstance(classes, list | tuple | np.ndarray):
+        (label,) = fitted.codes_of([classes])
+        others = np.array(log_joint)
+        others[:, label] = -np.inf
+        rival = np.argmax(others, axis=1)
+        rival[rival == label] = 0 if label else 1  # all others are impossible
+        pairs = np.stack([np.full(n, label), rival], axis=1)
+        return pairs, "the label given against the most probable other class of each row"
+    if len(classes) != 2:
+        raise ValueError(
+            f"classes must be one label or a pair of labels, got {len(classes)} of them"
+        )
+    first, second = fitted.codes_of(list(classes))
+    if first == second:
+        raise ValueError(f"classes must be two different labels, got {classes[0]!r} twice")
+    return np.broadcast_to([first, second], (n, 2)), "the pair given"
