@@ -103,10 +103,7 @@ class Plan:
             drop = [*drop, group]
         of_all = _kind_of(model)
         kinds = _parsed(kind, model, of_all, table, {target, *drop})
-        documents = of_all == "text" or (model is Model.AUTO and text is not None)
-        names = _chosen(table, target, drop, documents, text)
-        if model is Model.AUTO and len(names) == 1 and not documents:
-            documents = _holds_texts(table, names[0])
+        names, documents = _chosen(table, target, model, drop, text)
         return cls(table, target, names, model, of_all, kinds, documents, group=group, **options)
 
     @property
@@ -309,9 +306,9 @@ def _holds_texts(table: "Table", name: str) -> bool:
 
 
 def _chosen(
-    table: "Table", target: str, drop: list[str], documents: bool, text: str | None
-) -> list[str]:
-    """Return the columns of X, in the order of the file."""
+    table: "Table", target: str, model: Model, drop: list[str], text: str | None
+) -> tuple[list[str], bool]:
+    """Return the columns of X, in the order of the file, and whether they are one of texts."""
     from bayesgen.cli.columns import find
 
     dropped = {find(name, table) for name in drop}
@@ -320,19 +317,18 @@ def _chosen(
     names = [name for name in table.names if name != target and name not in dropped]
     if not names:
         raise UserError(f"{table.path} has no column left to learn from")
-    if not documents:
-        if text is not None:
-            raise UserError("--text is for --model markov or auto")
-        return names
     if text is None:
-        if len(names) > 1:
+        if model is Model.MARKOV and len(names) > 1:
             raise UserError(
                 f"name the column with the texts by --text; there are {listed(map(shown, names))}"
             )
-        return names
+        may_be_texts = model is Model.AUTO and len(names) == 1
+        return names, model is Model.MARKOV or (may_be_texts and _holds_texts(table, names[0]))
+    if model not in (Model.MARKOV, Model.AUTO):
+        raise UserError("--text is for --model markov or auto")
     if find(text, table) not in names:
         raise UserError(f"--text {text}: it is the target or dropped")
     if others := [name for name in names if name != text]:
         unread = listed(map(shown, others))
         note(f"{table.path}: {unread} left out, a language model reads one column")
-    return [text]
+    return [text], True
