@@ -158,19 +158,3 @@ def test_order_names_and_containers_change_no_probability(name):
         for rows in (narrow, np.asfortranarray(narrow), frame):
             p_narrow = make().fit(rows, Y).predict_proba(rows)
             np.testing.assert_allclose(p_narrow, clf.predict_proba(narrow), rtol=1e-7, atol=1e-12)
-
-
-@pytest.mark.parametrize("values", [(1.0,), (0.0, 0.5, 2.0)], ids=["rows", "weighted"])
-@pytest.mark.parametrize("name", CASES)
-def test_a_row_left_out_is_a_refit_under_the_same_prior(name, values):
-    make, X = CASES[name]
-    weight = np.random.default_rng(1).choice(values, N)
-    clf = make().fit(X, Y, sample_weight=weight)
-    left_out, prior = clf.loo_log_joint(X, Y, weight), clf.prior_
-    encoded, codes = clf.fitted_.encoded(X), clf.fitted_.codes_of(Y)
-    for i in range(0, N, 7):
-        others = np.delete(np.arange(N), i)
-        left = prior.update(prior.stats(encoded[others], codes[others], 3, weight[others]))
-        expected = left.family.log_predictive(encoded[[i]]) + np.log(left.mean_weights())
-        np.testing.assert_allclose(left_out[[i]], expected, rtol=1e-8)
-    assert np.isfinite(clf.loo(X, Y, sample_weight=weight).elpd)

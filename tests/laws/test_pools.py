@@ -143,28 +143,9 @@ def test_rows_in_parts_are_one_fit(each):
         np.testing.assert_allclose(in_parts.predict_proba(X), clf.predict_proba(X), rtol=1e-9)
 
 
-ANSWERS = {
-    "predict_interval": lambda clf: clf.predict_interval(NUMBERS, prob=0.8, kind="eti"),
-    "predict_uncertainty": lambda clf: clf.predict_uncertainty(NUMBERS),
-    "predict_posterior": lambda clf: clf.predict_posterior(NUMBERS, 20)["predictions"],
-    "predict_set": lambda clf: clf.predict_set(NUMBERS),
-    "typicality": lambda clf: clf.typicality(NUMBERS, (NUMBERS, SPECIES)),
-    "explain": lambda clf: clf.explain(NUMBERS),
-}
-
-
 @pytest.fixture(scope="module")
 def pool():
     return TWO.fit(NUMBERS, SPECIES)
-
-
-@pytest.mark.parametrize("name", ANSWERS)
-def test_a_pool_answers_with_the_variables_of_a_classifier(pool, name):
-    alone, of_pool = map(ANSWERS[name], (bg.GaussianNB().fit(NUMBERS, SPECIES), pool))
-    for variable, values in alone.data_vars.items():
-        assert of_pool[variable].dims == values.dims
-        assert of_pool[variable].shape == values.shape
-    assert {*alone.attrs} <= {*of_pool.attrs}
 
 
 def test_what_a_pool_cannot_have_is_absent_with_the_reason(pool):

@@ -7,11 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.laws.cases import close, conjugate_families, examples, same_posterior, same_stats, stack
-
-
-def test_the_folder_holds_conjugate_families():
-    assert "BetaBernoulli" in {f.__name__ for f in conjugate_families()}
+from tests.laws.cases import close, examples, same_posterior, same_stats, stack
 
 
 def test_examples_are_resolved_and_differ(case):
@@ -80,16 +76,6 @@ def test_removing_rows_that_were_never_there_is_refused(case):
     zeros = np.zeros_like(y)
     with pytest.raises(ValueError, match="remove"):
         case.stats(X, zeros).remove(case.stats(X[:6], zeros[:6] + 1))
-
-
-def test_update_in_parts_is_update_at_once(case):
-    X, y = case.rows(20)
-    a, b = case.stats(X[:7], y[:7]), case.stats(X[7:], y[7:])
-    Xt, yt = case.rows(9, salt=1)
-    probe = case.stats(Xt, yt)
-    at_once = case.prior.update(a.merge(b))
-    same_posterior(case.prior.update(a).update(b), at_once, Xt, probe)
-    same_posterior(case.prior.update(b).update(a), at_once, Xt, probe)
 
 
 def test_integer_weights_are_repeated_rows_and_zero_is_absence(case):

@@ -104,22 +104,6 @@ def test_a_sampled_classifier_need_not_be_fitted(stacked, tmp_path):
         assert (model.n_rows_seen_, model.inference_) == (N, "draws given")
 
 
-def test_class_weights_are_those_of_the_draws():
-    """Their prior may be another one, and theirs may depend on theta."""
-    clf = bg.GaussianNB().fit(REAL, Y)
-    draws = clf.draw_posterior(200)["posterior"].to_dataset()
-    draws["pi"] = draws["pi"].dims, RNG.dirichlet([50.0, 5, 1], (4, 200))
-    d = draws.stack(s=("chain", "draw")).transpose("s", ...)
-    f = stats.norm.logpdf(
-        REAL[None, :, None], d["mu"].values[:, None], d["sigma2"].values[:, None] ** 0.5
-    )
-    f = f.sum(axis=-1) + np.log(d["pi"].values)[:, None]
-    p = special.softmax(special.logsumexp(f, axis=0), axis=1)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", bg.MonteCarloWarning)
-        np.testing.assert_allclose(clf.with_posterior(draws).predict_proba(REAL), p, rtol=1e-9)
-
-
 def test_a_pool_takes_exponents():
     pool = bg.LogLinearPool([bg.GaussianNB(), bg.LinearDiscriminant()], random_state=0)
     pool.fit(REAL, Y)

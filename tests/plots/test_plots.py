@@ -1,6 +1,5 @@
 """Pictures hold the numbers that they are of: artists against the tables behind them."""
 
-import inspect
 import sys
 
 import matplotlib as mpl
@@ -166,19 +165,6 @@ def test_labels_are_checked(three, name, monkeypatch):
         plot(clf, X, y, ax="here")
     with pytest.raises(ValueError, match="leave it out where ax is given"):
         plot(clf, X, y, figsize=(3, 2), ax=plt.subplots()[1])
-
-
-def test_arguments_have_one_order():
-    assert dir(plots) == sorted(plots.__all__)
-    assert bg.plots is plots
-    for name in plots.__all__:
-        parameters = inspect.signature(getattr(plots, name)).parameters.values()
-        positional = [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
-        order = [one for one in ("clf", "X", "y", "feature") if one in positional]
-        assert positional in (order, ["table"], ["validation"]), name
-        keywords = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
-        assert keywords[-2:] == ["ax", "figsize"], name
-        assert "classes" not in keywords[1:], name
 
 
 # ------------------------------------------------------------------------ models, closed forms
