@@ -41,6 +41,7 @@ class Record:
 
     def __init__(self, path: Path, only: str = "", again: str | None = None):
         self.path, self.only, self.failed, self.measured = path, only, 0, 0
+        path.parent.mkdir(parents=True, exist_ok=True)
         lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
         self.values: dict[str, Any] = dict(json.loads(line) for line in lines)
         if again is not None:
@@ -68,7 +69,6 @@ class Record:
     def keep(self, key: str, value: Any) -> None:
         """Add a result."""
         self.values[key] = value
-        self.path.parent.mkdir(parents=True, exist_ok=True)
         with self.path.open("a", encoding="utf-8") as file:
             file.write(json.dumps([key, value]) + "\n")
 
