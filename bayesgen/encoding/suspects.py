@@ -323,14 +323,25 @@ def copied_rows(X, labels: Array, done: str) -> Array | None:
 
 
 def _pandas_frame(X):
-    """X as a pandas frame; None of texts and sparse rows."""
+    """X as a pandas frame; None of texts and sparse rows.
+
+    Its numbers are in the machine's byte order: pandas hashes no others, as FITS files hold.
+    """
     import pandas as pd
 
     if isinstance(X, np.ndarray):
-        return pd.DataFrame(X, copy=False) if X.ndim == 2 and X.dtype.kind in "biufO" else None
+        if X.ndim != 2 or X.dtype.kind not in "biufO":
+            return None
+        return pd.DataFrame(X.astype(X.dtype.newbyteorder("="), copy=False), copy=False)
     if not is_table(X):
         return None
-    return X if isinstance(X, pd.DataFrame) else nw.from_native(X).to_pandas()
+    frame = X if isinstance(X, pd.DataFrame) else nw.from_native(X).to_pandas()
+    foreign = {
+        name: dtype.newbyteorder("=")
+        for name, dtype in frame.dtypes.items()
+        if isinstance(dtype, np.dtype) and not dtype.isnative
+    }
+    return frame.astype(foreign) if foreign else frame
 
 
 def _equal_cells(column: "pd.Series") -> float:

@@ -155,6 +155,7 @@ def test_order_names_and_containers_change_no_probability(name):
         narrow = X.astype(np.float32)
         clf = make().fit(narrow.astype(float), Y)
         frame = pd.DataFrame(narrow, columns=[f"c{j}" for j in range(X.shape[1])])
-        for rows in (narrow, np.asfortranarray(narrow), frame):
+        foreign = narrow.astype(">f4"), frame.astype(">f4")
+        for rows in (narrow, np.asfortranarray(narrow), frame, *foreign):
             p_narrow = make().fit(rows, Y).predict_proba(rows)
             np.testing.assert_allclose(p_narrow, clf.predict_proba(narrow), rtol=1e-7, atol=1e-12)
