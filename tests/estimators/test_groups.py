@@ -79,7 +79,8 @@ def test_a_copied_minority_changes_a_pool_by_nothing_but_the_warning():
 def test_only_tables_whose_rows_are_mostly_distinct_have_copies():
     X, y = rows(60)
     twice, labels = np.r_[X, X[:10]], np.r_[y, y[:10]]
-    for table in (twice, pd.DataFrame(twice, index=np.arange(70) * 2)):
+    frame = pd.DataFrame(twice, index=np.arange(70) * 2)
+    for table in (twice, frame, twice.astype(">f8"), frame.astype(">f8")):
         with pytest.warns(CopiedRowsWarning, match=r"^29% of the rows"):
             codes = copied_rows(table, labels, "")
         np.testing.assert_array_equal(codes[:10], codes[60:])
