@@ -38,8 +38,7 @@ from bayesgen.families.shared.graph_rows import (
     of_family,
     points,
 )
-from bayesgen.numerics.seeds import generator
-from bayesgen.numerics.special import Array
+from bayesgen.numerics.special import Array, generator
 from bayesgen.posterior.model import ClassModel, ClassStats
 
 if TYPE_CHECKING:

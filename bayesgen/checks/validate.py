@@ -56,8 +56,7 @@ from bayesgen.families.capabilities import ThetaDensity
 from bayesgen.families.errors import NoClosedFormError
 from bayesgen.families.names import CLASS_WEIGHTS, Method
 from bayesgen.inference.nuts import SamplingWarning
-from bayesgen.numerics.seeds import generator
-from bayesgen.numerics.special import Array, log_odds_against_rest, log_softmax
+from bayesgen.numerics.special import Array, generator, log_odds_against_rest, log_softmax
 from bayesgen.posterior.drawn import DrawnPosterior, effective_sample_size, log_densities
 from bayesgen.posterior.fitted import is_pool, refuse_others
 

@@ -296,7 +296,7 @@ def _labelled_rows(clf, table: "Table", target: str, text: str | None) -> Labell
         note(f"{table.path}: {left_out} left out, whose labels the model lacks: {named}")
         rows = rows.where(has_class)
     if rows.groups is not None:
-        from bayesgen.encoding.labelled import group_codes
+        from bayesgen.encoding.labels import group_codes
 
         with blamed_on(table.path, rows=rows.numbers):
             codes = group_codes(rows.groups, len(rows.labels))

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from bayesgen.cli.console import Advice, UserError, blamed_on, busy, note
 from bayesgen.io.formats import Reading, TableError, file_format
-from bayesgen.io.output import check_target, replacing
 from bayesgen.io.progress import row_progress
+from bayesgen.io.storage import check_target, replacing
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -12,7 +12,7 @@ from sklearn.utils import get_tags
 from bayesgen.cli.console import blamed_on, busy
 from bayesgen.cli.files import rows_of
 from bayesgen.cli.models import Plan
-from bayesgen.encoding.labelled import RowSample, labelled
+from bayesgen.encoding.labels import RowSample, labelled
 from bayesgen.io import streams
 from bayesgen.predict.leave_one_out import SCORED
 

@@ -18,7 +18,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import validate_data
 
-from bayesgen.encoding.cells import refuse_cells, refuse_infinite
+from bayesgen.encoding.cells import refuse_cells, refuse_infinite, warn_of
 from bayesgen.encoding.literals import Json, shortened
 from bayesgen.encoding.tables import (
     Table,
@@ -26,7 +26,6 @@ from bayesgen.encoding.tables import (
     refuse_elsewhere,
     refuse_no_rows,
 )
-from bayesgen.encoding.unknown import warn_of
 from bayesgen.families.contract import Family, Stats
 from bayesgen.families.names import FEATURE, FEATURE_BIS
 from bayesgen.numerics.rows import has_nan

@@ -23,9 +23,8 @@ from typing import Self
 
 import numpy as np
 
-from bayesgen.encoding.categories import Values, canonical, decode, merge
-from bayesgen.encoding.cells import refuse_cells, refuse_infinite
-from bayesgen.encoding.column import Column
+from bayesgen.encoding.cells import UnknownCells, refuse_cells, refuse_infinite
+from bayesgen.encoding.column import Column, Values, canonical, decode, merge
 from bayesgen.encoding.literals import did_you_mean, shown
 from bayesgen.encoding.tables import (
     Table,
@@ -34,7 +33,6 @@ from bayesgen.encoding.tables import (
     places_of,
     refuse_no_rows,
 )
-from bayesgen.encoding.unknown import UnknownCells
 from bayesgen.errors import InputError
 from bayesgen.families.shared.codes import code_index, count_all_codes
 from bayesgen.numerics import kernels

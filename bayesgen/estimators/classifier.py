@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.checks.compare_models import loo
 from bayesgen.datatree.tree import named_rows
-from bayesgen.encoding.labelled import rows_with_label
+from bayesgen.encoding.labels import rows_with_label
 from bayesgen.encoding.reader import Reader
 from bayesgen.encoding.tables import find_column, refuse_other_order
 from bayesgen.estimators.arguments import (
@@ -47,8 +47,7 @@ from bayesgen.inference import trees
 from bayesgen.inference.fitting import Gathered, Learner, Unlabelled
 from bayesgen.inference.nuts import Sampler
 from bayesgen.io import storage
-from bayesgen.numerics.seeds import generator
-from bayesgen.numerics.special import Array, log_sum_exp
+from bayesgen.numerics.special import Array, generator, log_sum_exp
 from bayesgen.posterior.fitted import Fitted, is_pool, no_density
 from bayesgen.posterior.model import ClassModel, ClassStats, is_generative
 from bayesgen.predict import plug_ins, tables

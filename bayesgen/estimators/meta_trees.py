@@ -13,8 +13,7 @@ from bayesgen.estimators.tables import MixedColumns, TableClassifier
 from bayesgen.families.contract import Family
 from bayesgen.families.errors import NoClosedFormError
 from bayesgen.families.meta_tree import MetaTree
-from bayesgen.numerics import seeds
-from bayesgen.numerics.special import Array
+from bayesgen.numerics.special import Array, integer_seed
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,5 +154,5 @@ class MetaTreeForest(TableClassifier):
         if not 0 < self.split < 1:
             raise ValueError(f"split must be between 0 and 1, got {self.split!r}")
         nominal = np.array([kind == "categorical" for kind in reader.encoder.kinds], np.int64)
-        seed, candidates = seeds.integer(self.random_state), float(self.candidates)
+        seed, candidates = integer_seed(self.random_state), float(self.candidates)
         return MetaTree(nominal, int(self.n_trees), float(self.split), self.alpha, seed, candidates)

@@ -16,15 +16,16 @@ from sklearn.utils import Tags, get_tags
 from bayesgen.datatree import tree
 from bayesgen.datatree.tree import POSTERIOR
 from bayesgen.encoding import suspects
-from bayesgen.encoding.labelled import (
+from bayesgen.encoding.labels import (
     Labelled,
     RowSample,
     group_codes,
     labelled,
+    labels_of,
     rows_with_label,
+    warn_of_one_class,
 )
-from bayesgen.encoding.labelled import weights as weights_of_rows
-from bayesgen.encoding.labels import labels_of, warn_of_one_class
+from bayesgen.encoding.labels import weights as weights_of_rows
 from bayesgen.encoding.reader import Reader, Rows
 from bayesgen.encoding.suspects import ColumnWarning, CopiedRowsWarning, copied_rows
 from bayesgen.encoding.tables import n_rows, refuse_elsewhere
@@ -47,8 +48,7 @@ from bayesgen.inference.exponents import sample
 from bayesgen.inference.fitting import Unlabelled
 from bayesgen.io import storage
 from bayesgen.numerics.rows import class_counts
-from bayesgen.numerics.seeds import integer
-from bayesgen.numerics.special import Array
+from bayesgen.numerics.special import Array, integer_seed
 from bayesgen.posterior.fitted import Fitted
 from bayesgen.posterior.model import ClassModel, declare_probability
 from bayesgen.posterior.pooled import (
@@ -335,7 +335,7 @@ class LogLinearPool(GenerativeClassifier):
         """Fitted members, and why others were left out."""
         left_out: dict[str, str] = {}
         if isinstance(self.members, str):
-            seed = integer(self.random_state)
+            seed = integer_seed(self.random_state)
             members, left_out = choose_members(X, len(y.coded()[0]), seed)
         else:
             members = [_member(name, clone(estimator)) for name, estimator in named(self.members)]
@@ -350,7 +350,7 @@ class LogLinearPool(GenerativeClassifier):
         """Rows that exponents are learned from: all, or `max_rows` of them."""
         rows = np.arange(len(codes))
         if len(rows) > self.max_rows:
-            rng = np.random.default_rng(integer(self.random_state))
+            rng = np.random.default_rng(integer_seed(self.random_state))
             rows = np.sort(rng.choice(rows, size=self.max_rows, replace=False))
         return rows
 
@@ -468,7 +468,7 @@ class LogLinearPool(GenerativeClassifier):
         scored = Scored(evidence, some.codes, some.weight, joints)
         n_parts = len({member.selection for member in members})  # of the columns
         prior = LogLinear(n_parts / len(members), self.intercepts)
-        draw = partial(sample, prior=prior, seed=integer(self.random_state))
+        draw = partial(sample, prior=prior, seed=integer_seed(self.random_state))
         exponents = draw(*scored[:3])
         odd_columns = suspects.find(seen.X, _columns_without_texts(reader, members))
         suspects.warn_of(odd_columns)
@@ -707,7 +707,7 @@ class LogLinearPool(GenerativeClassifier):
         self.members = "auto" if state["auto"] else [(m.name, m.clf) for m in members]
         eta, b = (np.asarray(fit[k].values) for k in ("exponents", "intercepts"))
         prior = LogLinear(state["prior_mean"], self.intercepts)
-        draw = partial(sample, prior=prior, seed=integer(self.random_state))
+        draw = partial(sample, prior=prior, seed=integer_seed(self.random_state))
         model, n_rows = ClassModel(np.ones(len(classes)), prior), state["n_rows"]
         count = np.array(state["class_weight"])
         posterior = PooledPosterior(tuple(members), model, Exponents(eta, b), count, n_rows, draw)
@@ -775,7 +775,7 @@ class PoolLearner:
             raise ValueError("classes= is not for a pool, which learns of a class by its rows")
         _, rows = self.pool._read(X, y, sample_weight)
         first = 0 if before is None else before.n_rows
-        sample = RowSample.of_rows(rows, integer(self.pool.random_state), first)
+        sample = RowSample.of_rows(rows, integer_seed(self.pool.random_state), first)
         return RowSample.of_parts([sample] if before is None else [before, sample], _SAMPLE)
 
     def merge(self, mine: RowSample, theirs: RowSample) -> RowSample:

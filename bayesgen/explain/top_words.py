@@ -7,8 +7,7 @@ from scipy.special import ndtri, polygamma
 
 from bayesgen.families.capabilities import BetaMargins
 from bayesgen.families.names import CLASS
-from bayesgen.numerics.seeds import generator
-from bayesgen.numerics.special import Array
+from bayesgen.numerics.special import Array, generator
 from bayesgen.posterior.fitted import fitted_of
 
 if TYPE_CHECKING:

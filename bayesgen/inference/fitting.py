@@ -18,8 +18,15 @@ from bayesgen.datatree.tree import (
 )
 from bayesgen.encoding import suspects
 from bayesgen.encoding.cells import refuse_large_cells, refuse_small_spread
-from bayesgen.encoding.labelled import Labelled, among, group_codes, labelled
-from bayesgen.encoding.labels import labels_of, refuse_two_types, warn_of_one_class
+from bayesgen.encoding.labels import (
+    Labelled,
+    among,
+    group_codes,
+    labelled,
+    labels_of,
+    refuse_two_types,
+    warn_of_one_class,
+)
 from bayesgen.encoding.reader import Align, Reader
 from bayesgen.encoding.suspects import copied_rows
 from bayesgen.encoding.tables import is_table, n_rows

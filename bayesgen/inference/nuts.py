@@ -15,8 +15,7 @@ import numpy as np
 from bayesgen.errors import Facts, refuse_below, refuse_unknown, warn
 from bayesgen.families.names import CHAIN, COMPONENT, DRAW
 from bayesgen.families.shared.graph_rows import numpy_mode, third_parties
-from bayesgen.numerics.seeds import generator
-from bayesgen.numerics.special import Array
+from bayesgen.numerics.special import Array, generator
 
 if TYPE_CHECKING:
     import xarray as xr

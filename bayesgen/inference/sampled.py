@@ -11,8 +11,7 @@ from bayesgen.families.names import CLASS_WEIGHTS
 from bayesgen.families.shared.hyperparameters import broadcast_prior
 from bayesgen.inference import nuts
 from bayesgen.numerics.rows import class_counts
-from bayesgen.numerics.seeds import integer
-from bayesgen.numerics.special import Array
+from bayesgen.numerics.special import Array, integer_seed
 from bayesgen.posterior.drawn import DrawnPosterior
 from bayesgen.posterior.model import ClassModel, ClassStats
 from bayesgen.posterior.training import LabelledRows
@@ -72,7 +71,7 @@ def check_options(defaults, options) -> dict[str, Any]:
     nuts.refuse_seed(options)
     options = defaults | options
     if options.get("random_state") is not None:
-        options["random_state"] = integer(options["random_state"])
+        options["random_state"] = integer_seed(options["random_state"])
     sizes = {"draws": 1, "tune": 1, "chains": 1, "nuts_sampler": "nutpie"}
     nuts.check(*(options.get(name, default) for name, default in sizes.items()))
     return options

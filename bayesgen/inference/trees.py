@@ -23,8 +23,7 @@ from bayesgen.datatree.tree import LOG_PRIOR, POSTERIOR, SAMPLE_STATS
 from bayesgen.errors import refuse_unknown, warn
 from bayesgen.families.errors import NoClosedFormError
 from bayesgen.inference import nuts, sampled
-from bayesgen.numerics.seeds import generator
-from bayesgen.numerics.special import Array
+from bayesgen.numerics.special import Array, generator
 from bayesgen.posterior.fitted import Fitted
 from bayesgen.posterior.model import split_chains
 from bayesgen.posterior.training import LabelledRows

@@ -34,8 +34,7 @@ import numpy as np
 from bayesgen.encoding.column import EXACT
 from bayesgen.encoding.literals import MISSING, parse_number, parse_written, shown
 from bayesgen.errors import InputError, placed
-from bayesgen.io.dialect import detect, rows_of
-from bayesgen.io.formats import Reading, TableError, content_format, decompressed
+from bayesgen.io.formats import Reading, TableError, content_format, decompressed, detect, rows_of
 from bayesgen.numerics.special import Array
 
 if TYPE_CHECKING:

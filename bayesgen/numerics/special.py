@@ -1,4 +1,4 @@
-r"""Stable special functions, sums of exponentials, and draws; NumPy and SciPy only.
+r"""Stable special functions, sums of exponentials, draws and seeds; NumPy and SciPy only.
 
 A function that returns a logarithm starts with ``log_``.
 
@@ -8,6 +8,7 @@ that a document carries about its class.
 """
 
 from collections.abc import Callable
+from numbers import Integral
 
 import numpy as np
 from scipy.special import gammaln, xlogy
@@ -261,6 +262,34 @@ def _over_classes(normalise: Callable[[Array], None], a: Array) -> Array:
 
 
 # ------------------------------------------------------------------------------------- draws
+
+
+def generator(random_state) -> np.random.Generator:
+    """Return the generator of a `random_state`, as NumPy and scikit-learn take it.
+
+    Raises
+    ------
+    ValueError
+        If it is neither None, an integer >= 0, a generator of NumPy nor a seed sequence.
+    """
+    if isinstance(random_state, np.random.RandomState):  # has no `spawn` of its own
+        random_state = random_state.randint(1 << 32, size=4, dtype=np.uint64)
+    try:
+        return np.random.default_rng(random_state)
+    except (TypeError, ValueError):
+        raise ValueError(
+            "random_state must be None, an integer >= 0 or a generator of NumPy, "
+            f"got {random_state!r}"
+        ) from None
+
+
+def integer_seed(random_state) -> int:
+    """Return an integer seed of 63 bits: that of `random_state` if it is one, 0 for None."""
+    if random_state is None:
+        return 0
+    rng = generator(random_state)
+    small = isinstance(random_state, Integral) and random_state < 1 << 63
+    return int(random_state if small else rng.integers(1 << 63))
 
 
 def draw_log_gamma(rng: np.random.Generator, shape: Array, size: tuple[int, ...]) -> Array:

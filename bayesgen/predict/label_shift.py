@@ -30,8 +30,7 @@ from bayesgen.families.contract import Family, Theta
 from bayesgen.families.names import BOUND, CHAIN, CLASS, DRAW, OBS
 from bayesgen.families.shared.hyperparameters import broadcast_prior
 from bayesgen.numerics.rows import Matrix, row_blocks
-from bayesgen.numerics.seeds import generator
-from bayesgen.numerics.special import Array, draw_log_gamma
+from bayesgen.numerics.special import Array, draw_log_gamma, generator
 from bayesgen.posterior.drawn import MonteCarloWarning
 from bayesgen.posterior.fitted import fitted_of, through_pipelines
 from bayesgen.predict.draws import IntervalRequest, KindName, intervals_of_joint

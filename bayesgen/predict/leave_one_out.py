@@ -6,8 +6,7 @@ import numpy as np
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_consistent_length
 
-from bayesgen.encoding.labelled import group_codes, weights
-from bayesgen.encoding.labels import is_labelled, labels_of
+from bayesgen.encoding.labels import group_codes, is_labelled, labels_of, weights
 from bayesgen.families.errors import NoClosedFormError
 from bayesgen.families.names import CLASS
 from bayesgen.numerics.rows import class_counts

@@ -15,8 +15,7 @@ from bayesgen.datatree.tree import PREDICTIONS
 from bayesgen.errors import refuse_below, refuse_unknown
 from bayesgen.families.names import BOUND, CHAIN, CLASS, DRAW, OBS
 from bayesgen.numerics.rows import Matrix
-from bayesgen.numerics.seeds import generator
-from bayesgen.numerics.special import Array, log_softmax
+from bayesgen.numerics.special import Array, generator, log_softmax
 from bayesgen.posterior.fitted import Fitted
 from bayesgen.posterior.interface import DrawRequest, JointDraws
 from bayesgen.predict import draws

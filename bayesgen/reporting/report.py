@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from bayesgen.checks.validate import Validation
+from bayesgen.encoding.cells import UnknownCategoryWarning
 from bayesgen.encoding.literals import listed, without_controls
-from bayesgen.encoding.unknown import UnknownCategoryWarning
-from bayesgen.io.output import check_target, replacing
 from bayesgen.io.progress import row_progress
+from bayesgen.io.storage import check_target, replacing
 from bayesgen.posterior.fitted import through_pipelines
 from bayesgen.reporting import decisions, model, rows
 from bayesgen.reporting.held_out import HeldOut

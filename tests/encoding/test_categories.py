@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import bayesgen as bg
-from bayesgen.encoding.categories import merge
+from bayesgen.encoding.column import merge
 from bayesgen.encoding.schema import TableSchema
 from bayesgen.numerics import kernels
 from tests.encoding.cases import CONTAINERS, NAN, WORDS, column_of

@@ -7,7 +7,7 @@ from sklearn.datasets import load_iris
 from sklearn.utils import shuffle
 
 import bayesgen as bg
-from bayesgen.encoding.labelled import RowSample, labelled
+from bayesgen.encoding.labels import RowSample, labelled
 from bayesgen.estimators import pool
 
 X, Y = shuffle(*load_iris(return_X_y=True, as_frame=True), random_state=0)

@@ -20,7 +20,7 @@ def in_memory():
     written here is read as ever.
     """
     from bayesgen.io import storage
-    from bayesgen.io.output import replacing
+    from bayesgen.io.storage import replacing
 
     kept, write, read = {}, storage.write, storage.read
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import bayesgen as bg
-from bayesgen.io.output import check_target, replacing
+from bayesgen.io.storage import check_target, replacing
 
 CLF = bg.GaussianNB().fit(np.arange(12.0).reshape(6, 2), [0, 1] * 3)
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import bayesgen as bg
-from bayesgen.numerics.seeds import generator, integer
+from bayesgen.numerics.special import generator, integer_seed
 
 X = np.random.default_rng(0).normal(size=(24, 2))
 y = np.arange(24) % 3
@@ -43,7 +43,7 @@ def test_a_forged_file_with_a_negative_seed_is_refused(name, tmp_path):
 
 
 def test_integers_are_seeds_themselves():
-    assert [integer(s) for s in (None, 0, 7, True)] == [0, 0, 7, 1]
-    assert 0 <= integer(1 << 80) < 1 << 63
-    assert integer(np.random.RandomState(3)) == integer(np.random.RandomState(3))
+    assert [integer_seed(s) for s in (None, 0, 7, True)] == [0, 0, 7, 1]
+    assert 0 <= integer_seed(1 << 80) < 1 << 63
+    assert integer_seed(np.random.RandomState(3)) == integer_seed(np.random.RandomState(3))
     assert generator(5).random() == np.random.default_rng(5).random()
