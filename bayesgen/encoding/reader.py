@@ -28,7 +28,7 @@ from bayesgen.encoding.tables import (
 )
 from bayesgen.families.contract import Family, Stats
 from bayesgen.families.names import FEATURE, FEATURE_BIS
-from bayesgen.numerics.rows import has_nan
+from bayesgen.numerics.rows import Matrix, has_nan
 from bayesgen.numerics.special import Array
 
 if TYPE_CHECKING:
@@ -180,10 +180,7 @@ class Reader:
             refuse_no_rows(table.n_rows, table.n_columns)
             cells = table.as_numbers(self.owner)
             reader, X = self.of_columns(X, first), cells
-        cells = X.data if sparse.issparse(X) else X
-        with np.errstate(over="ignore", invalid="ignore"):
-            if cells.dtype.kind == "f" and not np.isfinite(cells.sum()):  # or all are finite
-                refuse_infinite(X, lambda: reader.columns)
+        reader.refuse_infinite(X)
         return reader, X
 
     def of_columns(self, X, first: bool) -> Self:
@@ -213,6 +210,13 @@ class Reader:
             return self, cells
         names = getattr(seen, "feature_names_in_", None)
         return replace(self, n_features=seen.n_features_in_, names=names), cells
+
+    def refuse_infinite(self, X: Matrix) -> None:
+        """Raise ValueError at the first infinite cell."""
+        cells = X.data if sparse.issparse(X) else X
+        with np.errstate(over="ignore", invalid="ignore"):
+            if cells.dtype.kind == "f" and not np.isfinite(cells.sum()):  # or all are finite
+                refuse_infinite(X, lambda: self.columns)
 
     def refuse_missing(self, X: Array, why: str) -> None:
         """Raise ValueError at the first missing cell of (N, D)."""

@@ -32,14 +32,25 @@ class Bits(Reader):
 
     def encode(self, rows: Rows) -> Matrix:
         """Return (N, D) 0 and 1; NaN where a cell is missing."""
-        X = rows.X
+        X, threshold = rows.X, 0.5 if self.binarize is None else self.binarize
         if sparse.issparse(X):
             X = each_cell_once(X)
+        if self.binarize is None:
+            self._refuse_numbers(X)
+        if sparse.issparse(X):
+            bits_already = 0 <= threshold < 1 and first_invalid_bit(X.data) is None
+            return X if bits_already else _binarize(X, threshold)
+        bits, is_finite = threshold_bits(X, threshold)
+        if is_finite:
+            return bits
+        super().refuse_infinite(X)
+        return np.where(np.isnan(X), np.nan, bits)
+
+    def _refuse_numbers(self, X: Matrix) -> None:
+        """Raise ValueError at the first cell that is not 0, 1 or missing."""
         cells = stored(X)
-        if self.binarize is not None:
-            bits_already = 0 <= self.binarize < 1 and first_invalid_bit(cells) is None
-            return X if bits_already else _binarize(X, self.binarize)
         if first_invalid_bit(cells) is not None:
+            super().refuse_infinite(X)
             refuse_cells(
                 X,
                 (cells != 0) & (cells != 1) & (cells == cells),
@@ -48,7 +59,11 @@ class Bits(Reader):
                 ", column {name!r}",
                 "give a threshold in binarize",
             )
-        return X
+
+    def refuse_infinite(self, X: Matrix) -> None:
+        """Leave dense rows to `encode`, which looks at each cell."""
+        if sparse.issparse(X):
+            super().refuse_infinite(X)
 
     def warn_of_doubts(self, rows: Rows) -> None:
         """Warn of the first column of numbers that are all above the threshold."""
@@ -148,16 +163,14 @@ def refuse_no_threshold(binarize) -> None:
         broadcast_prior("binarize", binarize, (), positive=False)
 
 
-def _binarize(X: Matrix, threshold: float) -> Matrix:
+def _binarize(X: sparse.csr_matrix, threshold: float) -> sparse.csr_matrix:
     """1 above the threshold, 0 otherwise, NaN where X is NaN."""
-    if sparse.issparse(X):
-        if threshold < 0:
-            raise ValueError("binarize must be >= 0 for sparse X: a zero cell would become 1")
-        ones = X.copy()
-        ones.data = np.where(np.isnan(ones.data), np.nan, (ones.data > threshold).astype(float))
-        ones.eliminate_zeros()
-        return ones
-    return threshold_bits(X, threshold)
+    if threshold < 0:
+        raise ValueError("binarize must be >= 0 for sparse X: a zero cell would become 1")
+    ones = X.copy()
+    ones.data = np.where(np.isnan(ones.data), np.nan, (ones.data > threshold).astype(float))
+    ones.eliminate_zeros()
+    return ones
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,13 +4,16 @@ X is dense or CSR; in CSR what is not stored is 0, and nothing is made dense bey
 Sums are of float64, whatever X holds. Notation of the docstrings: N rows, D features, C classes.
 """
 
+import math
 from collections.abc import Callable, Iterator
+from functools import reduce
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from bayesgen.errors import InputError
+from bayesgen.numerics import kernels
 from bayesgen.numerics.special import Array
 
 Seed = int | list[int]  # of numpy.random.default_rng
@@ -18,6 +21,7 @@ Matrix = Any  # a dense (N, D) array or a scipy.sparse CSR matrix of that shape
 
 BLOCK_CELLS = 1 << 18  # cells of one row block: 2 MiB of float64, inside the second-level cache
 SHARED_CELLS = 1 << 21  # of a block whose sums a thread makes: a millisecond, a thread costs .1
+_FEW_CELLS = 1 << 15  # of a block that is multiplied: small products need no threads of BLAS
 
 LEAST_LEFT = 1e-5  # share of a sum without a row: less has lost 5 of 16 digits and more
 _FEW_COLUMNS = 64  # up to so many a sparse block is multiplied as a dense one
@@ -162,11 +166,30 @@ def class_sums(
             X = stored_cells(X, slice(None))
             X.data = function(X.data)
         return np.asarray((indicator.tocsr() @ X.astype(np.float64, copy=False)).todense())
+    if X.dtype == np.uint8 and weight is None and function is None and kernels.pays(X.size):
+        return _sums_of_bytes(X, y, n_classes)
     sums = np.zeros((n_classes, X.shape[1]))
     for rows in row_blocks(*X.shape):
         block = dense_block(X, rows)
         sums += indicator[:, rows] @ (block if function is None else function(block))
     return sums
+
+
+def _sums_of_bytes(X: Array, y: Array, n_classes: int) -> Array:
+    """Return `class_sums` of a large dense X of uint8."""
+    from bayesgen.numerics.kernels.compiling import as_data
+    from bayesgen.numerics.kernels.dense import add_bytes
+    from bayesgen.numerics.kernels.threads import run_in_threads
+
+    codes, shape = as_data(np.ascontiguousarray(y, dtype=np.int64)), (n_classes, X.shape[1])
+
+    def add(rows: slice) -> Array:
+        sums = np.zeros(shape, dtype=np.uint32)
+        add_bytes(as_data(np.ascontiguousarray(X[rows])), codes[rows], sums)
+        return sums.astype(np.float64)
+
+    cells = max(SHARED_CELLS, 4 * math.prod(shape))
+    return reduce(np.add, run_in_threads(add, row_blocks(len(X), X.shape[1], cells)))
 
 
 def dot(X: Matrix, table: Array) -> Array:
@@ -177,7 +200,8 @@ def dot(X: Matrix, table: Array) -> Array:
         products = np.asarray(X @ flat.T)
     else:
         products = np.empty((X.shape[0], len(flat)))
-        for rows in row_blocks(*X.shape):
+        cells = min(BLOCK_CELLS, max(_FEW_CELLS, 8 * flat.size))
+        for rows in row_blocks(X.shape[0], n_features, cells):
             np.matmul(dense_block(X, rows), flat.T, out=products[rows])
     return np.moveaxis(products.reshape(X.shape[0], *batch, n_classes), 0, -2)
 

@@ -70,6 +70,22 @@ def test_threads_change_no_bit(case, monkeypatch):
         np.testing.assert_array_equal(one, three)
 
 
+@pytest.mark.parametrize("dtype", [float, np.int64, np.uint8])
+@pytest.mark.parametrize("largest", [1, 3])
+def test_bits_of_a_large_table(dtype, largest, monkeypatch):
+    monkeypatch.setattr(threads, "n_threads", lambda: 3)
+    rng = np.random.default_rng(8)
+    X, y = rng.integers(0, largest, (120_000, 20), endpoint=True), np.arange(120_000) % 3
+    bits, is_finite = codes.threshold_bits(X.astype(dtype), 0.5)
+    np.testing.assert_array_equal(bits, X > 0)
+    assert bits.dtype == np.uint8
+    assert is_finite
+    sums = [(X[y == c] > 0).sum(axis=0) for c in range(3)]
+    np.testing.assert_array_equal(passes.class_sums(bits, y, 3), sums)
+    weight = np.full(len(y), 2.0)
+    np.testing.assert_array_equal(passes.class_sums(bits, y, 3, weight), 2 * np.array(sums))
+
+
 def test_student_t_where_squares_overflow_and_columns_differ(both):
     rng = np.random.default_rng(2)
     X = with_missing(rng.normal(size=(300, 150)), rng)

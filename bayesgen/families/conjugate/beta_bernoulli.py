@@ -207,7 +207,7 @@ class BetaBernoulli(ConjugateFamily):
         log_one, log_zero = self._log_mean()
         ones, missing = passes.split_missing(checked_bits(X))
         if missing is None:
-            return passes.dot(ones, log_one - log_zero) + log_zero.sum(axis=-1)
+            return self._linear(ones, None, log_one, log_zero)
         return passes.dot(ones, log_one) + self._over_zeros(ones, missing, log_zero)
 
     def _log_mean(self) -> tuple[Array, Array]:
@@ -228,18 +228,18 @@ class BetaBernoulli(ConjugateFamily):
         for c, w, rows in passes.equal_weights(y, weight):
             a, b = self.alpha[c], self.beta[c]
             (one, one_is_lost), (zero, zero_is_lost) = (passes.without_weight(p, w) for p in (a, b))
+            cells = passes.split_missing(X[rows])
             log_x[rows, c] = self._linear(
-                X[rows], -np.log1p(b / one)[None], -np.log1p(a / zero)[None]
+                *cells, -np.log1p(b / one)[None], -np.log1p(a / zero)[None]
             )[:, 0]
             lost = [each.astype(np.float64)[None] for each in (one_is_lost, zero_is_lost)]
             if any(each.any() for each in lost):
-                left[rows[self._linear(X[rows], *lost)[:, 0] > 0.5]] = 0.0
+                left[rows[self._linear(*cells, *lost)[:, 0] > 0.5]] = 0.0
         return log_x, left
 
     @staticmethod
-    def _linear(X: Matrix, one: Array, zero: Array) -> Array:
+    def _linear(ones: Matrix, missing: Matrix | None, one: Array, zero: Array) -> Array:
         """Add up tables (..., C, D) over the ones and the zeros of each row: (..., N, C)."""
-        ones, missing = passes.split_missing(X)
         total = passes.dot(ones, one - zero) + zero.sum(axis=-1)[..., None, :]
         return total if missing is None else total - passes.dot(missing, zero)
 

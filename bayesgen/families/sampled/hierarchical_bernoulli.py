@@ -25,7 +25,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from scipy import sparse
 
 from bayesgen.families.conjugate.beta_bernoulli import BetaBernoulli
 from bayesgen.families.contract import Family, Theta
@@ -157,8 +156,6 @@ def _cells(theta, **size):
 def _count(X: Matrix, y: Array, n_classes: int, weight: Array | None = None) -> tuple[Array, Array]:
     """Return (C, D) weighted counts of ones and of zeros among the observed cells."""
     ones, missing = passes.split_missing(X)
-    if not sparse.issparse(X):
-        ones = np.asarray(ones, dtype=np.float64)
     on = passes.class_sums(ones, y, n_classes, weight)
     seen = on if missing is None else on + passes.class_sums(missing, y, n_classes, weight)
     return on, passes.remainder(passes.class_counts(y, n_classes, weight)[:, None], seen)

@@ -211,17 +211,31 @@ def declared_codes(X, levels: Array, missing: str) -> Array:
 # Tables of bits: 0, 1 and NaN, or numbers that are bits by a threshold.
 
 
-def threshold_bits(values: Array, threshold: float) -> Array:
-    """Return 1 where numbers (N, D) are above a threshold, 0 elsewhere, NaN where missing."""
-    ones = np.greater(values, threshold).view(np.uint8)
-    if values.dtype.kind != "f" or not np.isnan(values).any():
-        return ones
-    return np.where(np.isnan(values), np.nan, ones)
+def threshold_bits(X: Array, threshold: float) -> tuple[Array, bool]:
+    """Return uint8, 1 where numbers (N, D) are above a threshold, and whether all are finite."""
+    if 0 <= threshold < 1 and (X.dtype == bool or _are_bytes_of_bits(X)):
+        return X.view(np.uint8), True
+    bits = np.empty(X.shape, dtype=np.uint8)
+
+    def compare(rows: slice) -> bool:
+        np.greater(X[rows], threshold, out=bits[rows].view(bool))
+        with np.errstate(over="ignore", invalid="ignore"):
+            return X.dtype.kind != "f" or bool(np.isfinite(X[rows].sum()))
+
+    if not kernels.pays(X.size):
+        return bits, compare(slice(None))
+    from bayesgen.numerics.kernels.threads import run_in_threads
+
+    return bits, all(run_in_threads(compare, passes.row_blocks(*X.shape)))
+
+
+def _are_bytes_of_bits(values: Array) -> bool:
+    return values.dtype == np.uint8 and values.max(initial=0) <= 1
 
 
 def first_invalid_bit(values: Array) -> int | None:
     """Place of the first of some numbers, (N, D) or (N,), that is not 0, 1 or NaN."""
-    if values.dtype == bool or not values.size:
+    if values.dtype == bool or not values.size or _are_bytes_of_bits(values):
         return None
     width = values[0].size
     for rows in passes.row_blocks(len(values), width):

@@ -1,4 +1,4 @@
-"""Compiled passes over dense rows: moments, Student t densities, category codes.
+"""Compiled passes over dense rows: moments, Student t densities, category codes, bits.
 
 Each has a NumPy form in its family, which takes several times as long on large tables and several
 times as much memory.
@@ -163,6 +163,15 @@ def count_codes(  # pragma: no cover - compiled
         w = weight[i] if len(weight) else 1.0
         for j in range(x.shape[1]):
             counts[c, j, place_code(x[i, j], k)] += w
+
+
+@compiled
+def add_bytes(x: Array, y: Array, sums: Array) -> None:  # pragma: no cover - compiled
+    """Add rows of uint8 to sums (C, D) of uint32, which hold 2^24 rows; y int64 (N,)."""
+    for i in range(len(x)):
+        c = np.uint64(y[i])
+        for j in range(x.shape[1]):
+            sums[c, j] += x[i, j]
 
 
 @compiled

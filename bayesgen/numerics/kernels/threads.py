@@ -35,8 +35,7 @@ def _pools() -> ThreadpoolController:
 def run_in_threads[T, R](task: Callable[[T], R], items: Iterable[T]) -> list[R]:
     """Return ``task(item)`` of each item, in the order given."""
     items = list(items)
-    threads = min(n_threads(), len(items))
-    if threads < 2:
+    if len(items) < 2 or (threads := min(n_threads(), len(items))) < 2:
         return [task(item) for item in items]
     with ThreadPoolExecutor(threads) as pool:
         return list(pool.map(task, items))
