@@ -7,7 +7,7 @@ from .checks.compare import compare_predictives as compare_predictives
 from .checks.compare_models import compare_models as compare_models
 from .checks.label_errors import label_errors as label_errors
 from .checks.validate import validate as validate
-from .encoding.cells import UnknownCategoryWarning as UnknownCategoryWarning
+from .encoding.unknown import UnknownCategoryWarning as UnknownCategoryWarning
 from .estimators import (
     BayesianLogisticRegression as BayesianLogisticRegression,
     BernoulliNB as BernoulliNB,

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bayesgen.encoding.cells import UnknownCategoryWarning
 from bayesgen.encoding.literals import count, listed, one_line, shortened, without_controls
+from bayesgen.encoding.unknown import UnknownCategoryWarning
 from bayesgen.errors import Facts, placed
 from bayesgen.io.formats import Reading, TableError
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from bayesgen.cli.console import Advice, UserError, blamed_on, busy, note
 from bayesgen.io.formats import Reading, TableError, file_format
 from bayesgen.io.progress import row_progress
-from bayesgen.io.storage import check_target, replacing
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -109,6 +108,8 @@ def read_whole(
 
 def check_output(path: Path, *inputs: Path) -> None:
     """Refuse, before any work, a place where no file can be made, or where an input is."""
+    from bayesgen.io.storage import check_target
+
     with blamed_on(errors=(ValueError, OSError)):
         check_target(path, *inputs)
 
@@ -122,6 +123,8 @@ def open_writer(
     `make_schema` gives the arrow schema of a Parquet file.
     """
     import pandas as pd
+
+    from bayesgen.io.storage import replacing
 
     with blamed_on(f"cannot write {path}", (OSError,)), replacing(path) as temporary:
         if file_format(path) == "csv":

@@ -7,7 +7,7 @@ of other kinds of columns are in `bayesgen.estimators`, one file for each kind.
 """
 
 import functools
-from collections.abc import Callable, Collection, Hashable, Mapping
+from collections.abc import Callable, Collection, Hashable
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -18,14 +18,16 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import validate_data
 
-from bayesgen.encoding.cells import refuse_cells, refuse_infinite, warn_of
-from bayesgen.encoding.literals import Json, shortened
+from bayesgen.encoding.cells import refuse_cells, refuse_infinite
+from bayesgen.encoding.literals import shortened
 from bayesgen.encoding.tables import (
     Table,
     feature_names,
     refuse_elsewhere,
     refuse_no_rows,
 )
+from bayesgen.encoding.unknown import UnknownCategoryWarning
+from bayesgen.errors import warn
 from bayesgen.families.contract import Family, Stats
 from bayesgen.families.names import FEATURE, FEATURE_BIS
 from bayesgen.numerics.rows import Matrix, has_nan
@@ -86,7 +88,8 @@ class Rows:
             return
         cells = [c for c in encoder.unknown_cells(self.table, codes) if c.column not in self.warned]
         self.warned.update(c.column for c in cells)
-        warn_of(cells, unseen)
+        if cells:
+            warn(UnknownCategoryWarning.of(cells, unseen))
 
     @cached_property
     def encoded(self):
@@ -130,7 +133,7 @@ class Reader:
         Whether sparse rows are taken.
     whole, no_closed_form : str
         Why no cell may be missing, if that is so; of training rows for a posterior in closed form.
-    encoder : of `encoder_type`, optional
+    encoder : optional
         What `learnt` found of the columns; None of numbers.
     n_features : int, optional
         None before the first rows, and of documents.
@@ -146,7 +149,7 @@ class Reader:
     no_closed_form: str = ""
     encoder: Any = None
 
-    encoder_type: ClassVar[Any] = None
+    saved: ClassVar[tuple[str, ...]] = ("n_features", "names", "encoder")  # in a model file
     sums_missing: ClassVar[bool] = False  # predictions are summed over what a cell may be
     doubts: ClassVar[bool] = False  # whether `warn_of_doubts` says anything
     shares: ClassVar[bool] = False  # the table of `Rows` that another reader has checked
@@ -257,13 +260,13 @@ class Reader:
         """
         if exact and self.no_closed_form:
             self.refuse_missing(rows.X, self.no_closed_form)
-        if self.encoder_type is None:
+        if (encoder := self.learn_encoder(rows)) is None:
             return self, rows
-        reader = replace(self, encoder=self.learn_encoder(rows))
+        reader = replace(self, encoder=encoder)
         return reader, rows.by(reader)
 
-    def learn_encoder(self, rows: Rows):
-        """Return what must be known of the first rows to encode any."""
+    def learn_encoder(self, rows: Rows) -> Any:
+        """Return what must be known of the first rows to encode any, or None."""
 
     def further(self, rows: Rows) -> tuple[Self, Align, Align]:
         """Return the reader of further rows too; how to align statistics, old and new."""
@@ -302,7 +305,7 @@ class Reader:
         """Return encoded rows as the user writes them."""
         return X
 
-    # -- names and files ---------------------------------------------------------------------
+    # -- names -------------------------------------------------------------------------------
 
     @property
     def columns(self) -> list[str]:
@@ -333,16 +336,6 @@ class Reader:
         """Return {dim: labels} of the posterior, but for the classes."""
         names = self.columns
         return {FEATURE: names, FEATURE_BIS: names}
-
-    def state(self) -> Json:
-        """Return what `learnt` found, as JSON."""
-        return {} if self.encoder is None else {"encoder": self.encoder.to_json()}
-
-    def restored(self, state: Mapping[str, Any]) -> Self:
-        """Return the reader that `state` describes."""
-        if self.encoder_type is None:
-            return self
-        return replace(self, encoder=self.encoder_type.from_json(state["encoder"]))
 
 
 def _same(a, b) -> bool:

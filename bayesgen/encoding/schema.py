@@ -15,15 +15,14 @@ Numbers are compared by value, and learned categories are sorted (see `encoding.
 that the user declares are all kept in the order of the declaration, those without rows included.
 """
 
-import json
 import numbers
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
 
-from bayesgen.encoding.cells import UnknownCells, refuse_cells, refuse_infinite
+from bayesgen.encoding.cells import refuse_cells, refuse_infinite
 from bayesgen.encoding.column import Column, Values, canonical, decode, merge
 from bayesgen.encoding.literals import did_you_mean, shown
 from bayesgen.encoding.tables import (
@@ -33,6 +32,7 @@ from bayesgen.encoding.tables import (
     places_of,
     refuse_no_rows,
 )
+from bayesgen.encoding.unknown import UnknownCells
 from bayesgen.errors import InputError
 from bayesgen.families.shared.codes import code_index, count_all_codes
 from bayesgen.numerics import kernels
@@ -291,15 +291,6 @@ class TableSchema:
         maps_self, maps_other = zip(*maps, strict=True) if maps else ((), ())
         return replace(self, categories=tuple(merged)), maps_self, maps_other
 
-    def to_json(self) -> str:
-        """Return text that `from_json` reads; 1, 1.0, True and "1" stay what they are."""
-        return json.dumps(asdict(self), allow_nan=False)
-
-    @classmethod
-    def from_json(cls, text: str) -> Self:
-        """Inverse of `to_json`."""
-        return cls(**{name: _tuples(value) for name, value in json.loads(text).items()})
-
     def _learn_categories(self, table: Table, declared) -> Self:
         entries = _declared(declared, table.names, table.n_columns)
         nominal = {
@@ -338,10 +329,6 @@ class TableSchema:
                 f"X has {table.n_columns} features, but {self.n_columns} are expected; "
                 "give the columns of the training data"
             )
-
-
-def _tuples(value):
-    return tuple(map(_tuples, value)) if isinstance(value, list) else value
 
 
 def _are_small(values: Values) -> bool:

@@ -15,7 +15,6 @@ as it is. A `Vocabulary` numbers the tokens::
 Numbers are tokens by value: 1, 1.0 and True are one token.
 """
 
-import json
 import numbers
 import re
 import unicodedata
@@ -416,18 +415,3 @@ class Vocabulary:
         union = type(self).learn([self.tokens, other.tokens])
         codes, others = union.encode([self.tokens, other.tokens])
         return union, codes, others
-
-    def to_json(self) -> str:
-        """Return JSON text; strings, numbers and booleans only."""
-        for token in self.tokens:
-            if type(token) not in (str, int, float, bool):
-                raise TypeError(
-                    f"the token {token!r} ({type(token).__name__}) cannot be written to a file; "
-                    "strings, numbers and booleans can"
-                )
-        return json.dumps(self.tokens, allow_nan=False)
-
-    @classmethod
-    def from_json(cls, text: str) -> Self:
-        """Inverse of `to_json`."""
-        return cls(tuple(json.loads(text)))

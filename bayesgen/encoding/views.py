@@ -13,7 +13,6 @@ A missing cell, and a category without an indicator, stays missing in new rows, 
 its columns in training rows. In the bins of `BinnedTable` a spike is a bin of its own.
 """
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -23,7 +22,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from bayesgen.encoding.literals import Json, is_missing, shown
+from bayesgen.encoding.literals import is_missing, shown
 from bayesgen.encoding.reader import Rows
 from bayesgen.encoding.schema import TableSchema
 from bayesgen.errors import InputTypeError, refuse_unknown
@@ -310,22 +309,6 @@ class TableView:
         """Return P."""
         return len(self.origin)
 
-    def to_json(self) -> Json:
-        """Return what `from_json` reads."""
-        return {
-            "name": self.name,
-            "schema": self.schema.to_json(),
-            "knots": json.dumps(self.knots),
-            "centre": list(self.centre),
-        }
-
-    @classmethod
-    def from_json(cls, record: Json) -> Self:
-        """Inverse of `to_json`."""
-        schema = TableSchema.from_json(record["schema"])
-        knots = tuple(json.loads(record["knots"]))
-        return cls(record["name"], schema, knots, tuple(record["centre"]))
-
     @cached_property
     def _indicated(self) -> list[Array]:
         """Return the codes of each column that have an indicator; none of columns of numbers.
@@ -389,21 +372,6 @@ class TextLength:
         characters = {*self.characters}
         length = [sum(c in characters for c in text) or np.nan for text in rows.X]
         return np.log(length)[:, None]
-
-    def to_json(self) -> Json:
-        """Return what `from_json` reads."""
-        return {"name": "length", "characters": self.characters}
-
-    @classmethod
-    def from_json(cls, record: Json) -> Self:
-        """Inverse of `to_json`."""
-        return cls(record["characters"])
-
-
-def view_from_json(record: Json) -> TableView | TextLength:
-    """Return the view whose `to_json` is given."""
-    kind = TextLength if record["name"] == "length" else TableView
-    return kind.from_json(record)
 
 
 def _mean(values: Array) -> float:

@@ -30,7 +30,6 @@ class BinnedColumns(MixedColumns):
     given_cuts: Any = None
     missing: MissingCells = "auto"
 
-    encoder_type = BinnedTable
     sums_missing: ClassVar[bool] = True
     unseen_words: ClassVar[tuple[str, ...]] = ("ignore", "raise")
 
@@ -56,7 +55,7 @@ class BinnedColumns(MixedColumns):
 
     def merged(self, other: Self) -> tuple[Self, Align, Align]:
         """Return the reader itself; raises where the other codes otherwise."""
-        if other is not self and other.encoder.to_json() != self.encoder.to_json():
+        if other is not self and other.encoder != self.encoder:
             raise ValueError(
                 "the two sides have different bins, categories or codes of missing cells, and "
                 "tables of pairs cannot be recoded: declare cuts=, categories= and missing= on both"

@@ -29,7 +29,7 @@ from bayesgen.encoding.labels import weights as weights_of_rows
 from bayesgen.encoding.reader import Reader, Rows
 from bayesgen.encoding.suspects import ColumnWarning, CopiedRowsWarning, copied_rows
 from bayesgen.encoding.tables import n_rows, refuse_elsewhere
-from bayesgen.encoding.views import TableView, view_from_json
+from bayesgen.encoding.views import TableView
 from bayesgen.errors import refuse_not_positive, refuse_unknown, warn
 from bayesgen.estimators.arguments import Labels, PerRow, RowsLike, make_constructor
 from bayesgen.estimators.classifier import GenerativeClassifier
@@ -660,7 +660,7 @@ class LogLinearPool(GenerativeClassifier):
                     "name": member.name,
                     "state": state,
                     "draws": list(draws),
-                    "view": None if member.view is None else member.view.to_json(),
+                    "view": storage.to_json(member.view, "view"),
                     "selection": member.selection,
                     "mean_root": member.mean_root,
                     "most_known": member.most_known,
@@ -699,7 +699,7 @@ class LogLinearPool(GenerativeClassifier):
             )
             drawn = {name: draws[f"member_{k}_{name}"] for name in entry["draws"]}
             clf.fitted_ = clf.__bayesgen_load__(draws[f"member_{k}_{_FIT}"], record, drawn)
-            view = None if entry["view"] is None else view_from_json(entry["view"])
+            view = storage.from_json(entry["view"])
             columns = entry["selection"]
             selection = tuple(columns) if isinstance(columns, list) else columns
             sizes = entry["mean_root"], entry["most_known"]
@@ -711,7 +711,8 @@ class LogLinearPool(GenerativeClassifier):
         model, n_rows = ClassModel(np.ones(len(classes)), prior), state["n_rows"]
         count = np.array(state["class_weight"])
         posterior = PooledPosterior(tuple(members), model, Exponents(eta, b), count, n_rows, draw)
-        reader = replace(storage.with_columns(self._reader(), state), members=posterior.members)
+        seen = storage.arguments_from_json(state["reader"])
+        reader = replace(self._reader(), **seen, members=posterior.members)
         training = training_of(state, dict(draws), classes)
         return Fitted(type(self).__name__, classes, reader, posterior, training)
 

@@ -68,8 +68,7 @@ def state_of(clf, fitted: Fitted, absent: Collection[str]) -> dict[str, Any]:
             if name not in absent
         },
         "classes": storage.to_json(fitted.classes, "class labels"),
-        "n_features": reader.n_features,
-        "feature_names": None if reader.names is None else reader.names.tolist(),
+        "reader": {k: storage.to_json(getattr(reader, k), k) for k in reader.saved},
         "n_rows_seen": int(training.n_rows),
         "n_unlabelled": int(training.n_unlabelled),
         "unlabelled_weight": training.unlabelled_weight,
@@ -81,12 +80,11 @@ def state_of(clf, fitted: Fitted, absent: Collection[str]) -> dict[str, Any]:
 
 def record(clf, fitted: Fitted) -> tuple["xr.Dataset", dict[str, Any], dict[str, "xr.Dataset"]]:
     """Return the record that `storage.write` takes."""
-    posterior, training, reader = fitted.posterior, fitted.training, fitted.reader
+    posterior, training = fitted.posterior, fitted.training
     absent = unsaved(clf)
     state = state_of(clf, fitted, absent) | {
         "unsaved": [name for name in absent if getattr(clf, name) is not None],
         "mixture": [mass for mass, _ in getattr(posterior, "mixture", ())],
-        **reader.state(),
     }
     coords = fitted.coords
     fit = fit_dataset(posterior.prior, posterior.model, posterior.stats, coords)
@@ -114,7 +112,7 @@ def loaded(
     """Return the fit that a model file holds, of a classifier with the file's arguments."""
     classes = storage.from_json(state["classes"])
     learner = clf._learner()
-    reader = storage.with_columns(learner.reader, state).restored(state)
+    reader = replace(learner.reader, **storage.arguments_from_json(state["reader"]))
     unresolved = learner.unresolved(reader, classes)
     family = type(unresolved.family)
     if family.__name__ != fit.attrs["family"]:
@@ -165,7 +163,7 @@ def training_of(
     if (held := groups.pop(LEAVE_ONE_OUT, None)) is not None:
         scores = LeftOut(**{str(k): held[k].values for k in held.data_vars})
     if (held := groups.pop(TRAINING_ROWS, None)) is not None:
-        rows = _read_rows(held, classes, state["feature_names"])
+        rows = _read_rows(held, classes, storage.from_json(state["reader"]["names"]))
     return Training(
         state["n_rows_seen"],
         state["n_unlabelled"],
@@ -220,7 +218,7 @@ def _write(X, file: BytesIO) -> str:
     return kind
 
 
-def _read_rows(group: "xr.Dataset", classes: Array, names: list[str] | None) -> dict[str, Any]:
+def _read_rows(group: "xr.Dataset", classes: Array, names: Array | None) -> dict[str, Any]:
     """Return the rows of a file as `Training` holds them: ``rows``, ``groups``, ``weight``."""
     import pandas as pd
 

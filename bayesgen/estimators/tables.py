@@ -81,8 +81,6 @@ class MixedColumns(TableReader):
     kinds: Any = None
     declared: Any = None
 
-    encoder_type: ClassVar[type[TableSchema]] = TableSchema
-
     @property
     def chosen(self) -> Collection[str]:
         """Columns that `columns` or `categories` name."""

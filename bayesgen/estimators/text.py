@@ -1,6 +1,5 @@
 """Token sequences: MarkovNB, an n-gram language model for each class."""
 
-from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Literal, Self, cast
 
@@ -38,7 +37,7 @@ class Documents(Reader):
     declared: Any = None
     raw: bool = False
 
-    encoder_type = Vocabulary
+    saved = (*Reader.saved, "raw")
 
     @property
     def tokenizer(self) -> Tokenizer:
@@ -124,14 +123,6 @@ class Documents(Reader):
     def coords(self, family: Family) -> dict[str, Any]:
         """{dim: labels} of the posterior."""
         return {CONTEXT: self.feature_names(family), TOKEN: list(map(str, self.encoder.tokens))}
-
-    def state(self) -> dict[str, Any]:
-        """Return the vocabulary, as JSON."""
-        return super().state() | {"raw_documents": bool(self.raw)}
-
-    def restored(self, state: Mapping[str, Any]) -> Self:
-        """Return the reader that `state` describes."""
-        return replace(super().restored(state), raw=state["raw_documents"])
 
 
 @make_constructor

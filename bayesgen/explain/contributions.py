@@ -30,8 +30,8 @@ import numpy as np
 from scipy import sparse
 
 from bayesgen.datatree import tree
-from bayesgen.encoding.cells import UnknownCategoryWarning
 from bayesgen.encoding.tables import feature_names
+from bayesgen.encoding.unknown import UnknownCategoryWarning
 from bayesgen.families.capabilities import FeatureTerms, TokenDraws, Urns, require
 from bayesgen.families.names import FEATURE, OBS
 from bayesgen.families.shared.ngrams import known_ngrams

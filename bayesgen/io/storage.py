@@ -16,24 +16,32 @@ import secrets
 import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bayesgen.encoding.literals import Json, shortened
+from bayesgen.encoding.schema import TableSchema
+from bayesgen.encoding.tokens import Vocabulary
+from bayesgen.encoding.views import BinnedTable, TableView, TextLength
 
 if TYPE_CHECKING:
     import xarray as xr
 
 
 # ------------------------------------------------------------------------------------------------
-# Constructor arguments, labels and counts as plain JSON, and back: what a model file may hold.
+# Constructor arguments, labels, counts and what readers know of columns as plain JSON, and back:
+# what a model file may hold.
+
+_RECORDS: dict[str, Any] = {
+    kind.__name__: kind for kind in (BinnedTable, TableSchema, TableView, TextLength, Vocabulary)
+}
 
 
 def to_json(value, name: str):
-    """Return a constructor argument as plain JSON; arrays and tuples are tagged."""
+    """Return a value as plain JSON; arrays, tuples and records are tagged."""
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or isinstance(value, bool | int | float | str):
@@ -47,6 +55,9 @@ def to_json(value, name: str):
         return {"tuple": [to_json(v, name) for v in value]}
     if isinstance(value, Mapping):
         return {"pairs": [[to_json(k, name), to_json(v, name)] for k, v in value.items()]}
+    if type(value) in _RECORDS.values():
+        content = {field.name: getattr(value, field.name) for field in fields(value)}
+        return {"record": type(value).__name__, "fields": to_json(content, name)}
     if hasattr(value, "__array__") and not isinstance(value, np.generic):  # no long double
         return to_json(np.asarray(value), name)
     raise TypeError(
@@ -63,6 +74,8 @@ def from_json(value):
             return np.array(from_json(value["array"]), dtype=np.dtype(value["dtype"]))
         if "tuple" in value:
             return tuple(from_json(v) for v in value["tuple"])
+        if "record" in value:
+            return _RECORDS[value["record"]](**from_json(value["fields"]))
         return {from_json(k): from_json(v) for k, v in value["pairs"]}
     return value
 
@@ -70,13 +83,6 @@ def from_json(value):
 def arguments_from_json(record: dict) -> dict:
     """Return constructor arguments of a record."""
     return {name: from_json(value) for name, value in record.items()}
-
-
-def with_columns(reader, state: Mapping[str, Any]):
-    """Return a reader that knows the number and names of the columns of a record."""
-    names = state["feature_names"]
-    names = None if names is None else np.array(names, dtype=object)
-    return replace(reader, n_features=state["n_features"], names=names)
 
 
 FIT = "fit"  # `datatree.names.FIT`, which a reader of files does not import

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from bayesgen.checks.validate import Validation
-from bayesgen.encoding.cells import UnknownCategoryWarning
 from bayesgen.encoding.literals import listed, without_controls
+from bayesgen.encoding.unknown import UnknownCategoryWarning
 from bayesgen.io.progress import row_progress
 from bayesgen.io.storage import check_target, replacing
 from bayesgen.posterior.fitted import through_pipelines

@@ -2,6 +2,7 @@
 
 import cProfile
 import enum
+import json
 import pstats
 from decimal import Decimal
 from fractions import Fraction
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 import bayesgen as bg
 from bayesgen.encoding.column import merge
 from bayesgen.encoding.schema import TableSchema
+from bayesgen.io import storage
 from bayesgen.numerics import kernels
 from tests.encoding.cases import CONTAINERS, NAN, WORDS, column_of
 
@@ -204,7 +206,7 @@ def test_decode_undoes_encode(cells):
             assert values[int(code)] == (float(cell) if type(values[0]) is float else cell)
     decoded = schema.decode(codes)[0]
     np.testing.assert_array_equal(schema.encode(decoded[:, None]), codes)
-    back = TableSchema.from_json(schema.to_json())
+    back = storage.from_json(json.loads(json.dumps(storage.to_json(schema, "schema"))))
     assert same(back.categories, schema.categories)
 
 

@@ -1,7 +1,5 @@
 """From texts to codes: what is a document, what is a token, and what is refused."""
 
-import json
-
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -206,14 +204,3 @@ def test_merge_gives_the_new_codes_of_both():
     assert (mine.tolist(), theirs.tolist()) == ([1, 3], [0, 1, 2])
     union, mine, theirs = a.merge(Vocabulary(()))
     assert (union, mine.tolist(), theirs.tolist()) == (a, [0, 1], [])
-
-
-def test_json():
-    vocabulary = Vocabulary.learn([["a", "é", "\ud800", 3, 2.0, 1.5, False, ""]])
-    text = vocabulary.to_json()
-    json.dumps(text)
-    again = Vocabulary.from_json(text)
-    assert again == vocabulary
-    assert [type(t) for t in again.tokens] == [type(t) for t in vocabulary.tokens]
-    with pytest.raises(TypeError, match=r"the token \('a', 1\) \(tuple\) cannot be written"):
-        Vocabulary.learn([[("a", 1)]]).to_json()
