@@ -39,7 +39,7 @@ from .families.errors import (
     UndefinedEstimateError as UndefinedEstimateError,
 )
 from .inference.nuts import SamplingError as SamplingError, SamplingWarning as SamplingWarning
-from .io.dask import fit_dask as fit_dask
+from .io.streams import fit_dask as fit_dask
 from .io.streams import fit_stream as fit_stream
 from .posterior.drawn import MonteCarloWarning as MonteCarloWarning
 from .posterior.fitted import final_estimator as final_estimator
