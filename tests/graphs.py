@@ -96,19 +96,3 @@ def named_at(model: Any, names: Sequence[str]) -> Callable[[Mapping[str, Any]], 
     """Named variables at unconstrained values of the free ones."""
     outputs = model.replace_rvs_by_values([model[name] for name in names])
     return model.compile_fn(outputs, inputs=model.value_vars, mode=PYTHON, on_unused_input="ignore")
-
-
-def slope_error(model: Any, point: Mapping[str, Any]) -> float:
-    """Of the compiled gradient along one direction, against a difference of the log density.
-
-    Relative to the gradient's length.
-    """
-    rng = np.random.default_rng(0)
-    step = {k: rng.normal(size=np.shape(v)) for k, v in point.items()}
-    log_p, slope = model.compile_logp(mode=PYTHON), model.compile_dlogp(mode=PYTHON)
-    h = 1e-5
-    ahead, behind = ({k: v + e * step[k] for k, v in point.items()} for e in (h, -h))
-    found = slope(point)
-    along = found @ np.concatenate([np.ravel(step[v.name]) for v in model.value_vars])
-    difference = (log_p(ahead) - log_p(behind)) / (2 * h)
-    return float(abs(along - difference) / np.linalg.norm(found))

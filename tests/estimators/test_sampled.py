@@ -1,7 +1,7 @@
 """Every classifier without a closed form has the methods of all others.
 
 NUTS is replaced by draws from the prior: what is asked here does not depend on how good the draws
-are, and nothing is compiled. That NUTS is right is asked in tests/families/.
+are, and nothing is compiled. That NUTS is right is asked in laws/test_recovery.
 """
 
 import copy

@@ -5,13 +5,10 @@ from typing import Any
 import numpy as np
 import pytensor.tensor as pt
 import pytest
-from scipy.special import softmax
 from sklearn.linear_model import LogisticRegression as Penalised
 
-import bayesgen as bg
 from bayesgen.families.sampled.logistic_regression import LogisticRegression
 from bayesgen.posterior.model import ClassModel
-from tests.families.sampled.recovery import inside, likelier, sound
 from tests.graphs import PYTHON
 
 
@@ -83,42 +80,3 @@ def test_nothing_depends_on_units():
     np.testing.assert_allclose(b.scale, a.scale * [2.0, 0.5, 100.0])
     constant = LogisticRegression().with_defaults(np.full((4, 1), 0.1), np.zeros(4, int), 1)
     np.testing.assert_array_equal(constant.scale, 1.0)
-
-
-# ----------------------------------------------------------------------------------- by NUTS
-
-
-@pytest.fixture(scope="module")
-def curved() -> Any:
-    """Two classes whose log-odds are linear and whose features are far from Normal."""
-    rng = np.random.default_rng(2)
-    X = np.exp(rng.normal(size=(1300, 2)))
-    z = (X - X.mean(0)) / X.std(0)
-    p = softmax(np.column_stack([np.zeros(1300), 1.0 + z @ [3.0, -2.0]]), axis=1)
-    y = (rng.random(1300) < p[:, 1]).astype(int)
-    clf = bg.BayesianLogisticRegression(random_state=1)
-    return clf.fit(X[:300], y[:300], progressbar=False), X, y
-
-
-@pytest.mark.slow
-def test_coefficients_are_recovered(curved):
-    clf, X, _ = curved
-    posterior = sound(clf)
-    location, scale = clf.prior_.family.location, clf.prior_.family.scale
-    all_mean, all_sd = X.mean(0), X.std(0)
-    slope = np.array([3.0, -2.0]) * scale / all_sd
-    height = 1.0 + ([3.0, -2.0] * (location - all_mean) / all_sd).sum()
-    difference = posterior.diff("class").isel({"class": 0})
-    assert inside(difference["coef"], slope).all()
-    assert inside(difference["intercept"], height)
-
-
-@pytest.mark.slow
-def test_it_beats_the_generative_counterpart_where_features_are_not_normal(curved):
-    clf, X, y = curved
-    test, truth = X[300:], y[300:]
-    sibling = bg.LinearDiscriminant().fit(X[:300], y[:300])
-    assert likelier(clf, sibling, test, truth)
-    scores = bg.compare_predictives(clf, test, truth)
-    assert scores["accuracy"].sel(predictive="posterior_predictive") > 0.75
-    assert np.isfinite(scores["log_loss"].sel(predictive=["map", "mle"])).all()

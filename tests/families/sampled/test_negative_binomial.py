@@ -1,4 +1,4 @@
-"""Negative binomial counts: the mass against SciPy and mpmath, the PyMC model, one fit by NUTS."""
+"""Negative binomial counts: the mass against SciPy and mpmath, defaults, the PyMC model."""
 
 from dataclasses import replace
 from typing import Any
@@ -8,11 +8,9 @@ import numpy as np
 import pytest
 from scipy import sparse, stats
 
-import bayesgen as bg
 from bayesgen.families.names import CLASS, FEATURE
 from bayesgen.families.sampled.negative_binomial import NegativeBinomial
 from bayesgen.posterior.model import ClassModel
-from tests.families.sampled.recovery import inside, sound
 from tests.graphs import PYTHON, named_at, pm
 
 RNG = np.random.default_rng(5)
@@ -132,38 +130,3 @@ def test_a_prior_of_the_rates_replaces_the_hierarchy():
         family = replace(resolved(False), **priors)
         model = ClassModel(np.ones(C), family).to_pymc(coords(family))
         assert {v.name for v in model.free_RVs} == expected | {"pi", "delta"}
-
-
-# ---------------------------------------------------------------------------------------- NUTS
-
-
-@pytest.mark.slow
-def test_nuts_finds_rates_and_bursts_and_beats_poisson():
-    """Bursts, unequal exposures, some cells missing and some rows without a label."""
-    rng, n, d = np.random.default_rng(3), 300, 6
-    mu = rng.gamma(2.0, 1.0, d + 1) * np.exp(0.5 * rng.normal(size=(2, d + 1)))
-    truth = {"mu": mu, "delta": np.array([1.0, 0.05, 0.5, 1.0, 3.0, 5.0, 8.0])}
-    y, first = rng.integers(0, 2, 2 * n), np.eye(d + 1)[0]
-    of_each = [
-        NegativeBinomial(exposure=first, unit=np.array(w)).simulate(rng, truth, y)
-        for w in (0.5, 1.0, 3.0)
-    ]
-    X = np.array(of_each)[rng.integers(3, size=2 * n), np.arange(2 * n)]
-    train, test = np.arange(n), np.arange(n, 2 * n)
-    gap = X.copy()
-    gap[:, 1:][rng.random((2 * n, d)) < 0.05] = np.nan
-    labels = y.astype(object)
-    labels[train[:60]] = None
-    clf = bg.NegativeBinomialNB(exposure=0, draws=1000, tune=500, chains=4, random_state=1)
-    clf.fit(gap[train], labels[train], unlabelled="ignore", progressbar=False)
-    posterior = sound(clf, 1.02)
-    held = [inside(posterior[k][..., 1:], value[..., 1:]).ravel() for k, value in truth.items()]
-    assert np.concatenate(held).mean() >= 0.9
-    counts = X[test][:, 1:]
-    poisson = bg.PoissonNB().fit(gap[train[60:]][:, 1:], y[train[60:]])
-    labels_of_test = np.arange(n), y[test]
-    gain = (
-        clf.predict_log_proba(X[test])[labels_of_test]
-        - poisson.predict_log_proba(counts)[labels_of_test]
-    )
-    assert gain.mean() > 2 * gain.std() / np.sqrt(n)
