@@ -185,7 +185,7 @@ class TableSchema:
         """
         table = as_table(X)
         self._refuse_width(table)
-        if (codes := self._codes_of_array(table.numbers)) is not None:
+        if (codes := self._codes_of_array(table)) is not None:
             return codes
         cells = np.empty((table.n_rows, len(self.kinds)), order="F")
         for k, (j, kind) in enumerate(zip(self.positions, self.kinds, strict=True)):
@@ -196,28 +196,28 @@ class TableSchema:
                 cells[:, k] = _numbers(column, kind)
         return cells
 
-    def _codes_of_array(self, X: Array | None) -> Array | None:
+    def _codes_of_array(self, table: Table) -> Array | None:
         """Return `encode` of an array of small whole numbers, all of them categories; else None."""
-        if X is None or {*self.kinds} != {"categorical"}:
+        if (X := table.numbers) is None or {*self.kinds} != {"categorical"}:
             return None
         if not all(map(_are_small, self.categories)):
             return None
         if len(self.positions) < self.n_columns:
-            X = X[:, self.positions]
+            table = Table(X := X[:, self.positions])
         k = 1 + max(max(values, default=0) for values in self.categories)
-        if (occurring := _occurring(X, k)) is None:
+        if (occurring := _occurring(table, X, k)) is None:
             return None
-        table = np.empty((len(occurring), k + 2))  # as `look_up` reads it
-        for row, values in zip(table, self.categories, strict=True):
+        entries = np.empty((len(occurring), k + 2))  # as `look_up` reads it
+        for row, values in zip(entries, self.categories, strict=True):
             row[:] = -1.0 if values else np.nan
             row[np.array(values, dtype=np.intp)] = np.arange(len(values))
-        table[:, -1] = np.nan
-        if not (occurring & (table[:, :k] != np.arange(k))).any():
+        entries[:, -1] = np.nan
+        if not (occurring & (entries[:, :k] != np.arange(k))).any():
             return X
         codes = np.empty(X.shape)
         for rows in row_blocks(*X.shape):
-            places = code_index(X[rows], k) + np.arange(len(table)) * (k + 2)
-            table.take(places, out=codes[rows])
+            places = code_index(X[rows], k) + np.arange(len(entries)) * (k + 2)
+            entries.take(places, out=codes[rows])
         return codes
 
     def refuse_unseen(
@@ -305,7 +305,9 @@ class TableSchema:
         occurring = None
         if cells is not None and nominal and None in entries:
             largest = np.fmax.reduce(cells, axis=None, initial=0)
-            occurring = _occurring(cells, int(largest) + 1) if largest < _MOST_CODES else None
+            occurring = (
+                _occurring(table, cells, int(largest) + 1) if largest < _MOST_CODES else None
+            )
 
         def learned(j: int) -> Values:
             if occurring is None or cells is None:
@@ -337,17 +339,20 @@ def _are_small(values: Values) -> bool:
     return whole and min(values, default=0) >= 0 and max(values, default=0) < _MOST_CODES
 
 
-def _occurring(X: Array, k: int) -> Array | None:
-    """Return which of the codes 0 .. k - 1 occur in each column of (N, D): (D, k) bool.
+def _occurring(table: Table, X: Array, k: int) -> Array | None:
+    """Return which of the codes 0 .. k - 1 occur in each column of its cells (N, D): (D, k) bool.
 
-    None if a cell is neither missing nor one of them.
+    None if a cell is neither missing nor one of them. Each table is asked once.
     """
+    if k in table.occurring:
+        return table.occurring[k]
     if kernels.pays(X.size):
         occurs = count_all_codes(X, np.zeros(len(X), dtype=np.int64), 1, k)[0] > 0
     else:
         occurs = np.zeros((X.shape[1], k + 2), dtype=bool)
         occurs.ravel()[code_index(X, k) + np.arange(X.shape[1]) * (k + 2)] = True
-    return None if occurs[:, k].any() else occurs[:, :k]
+    table.occurring[k] = None if occurs[:, k].any() else occurs[:, :k]
+    return table.occurring[k]
 
 
 def _declared(declared, names: tuple[str, ...] | None, n_columns: int) -> list[Values | None]:

@@ -182,6 +182,7 @@ class Table:
         shape = self._columns.shape
         _refuse_shape(shape)
         self.n_rows, self.n_columns = shape
+        self.occurring: dict[int, Array | None] = {}  # codes, as a schema has looked for them
         self._texts: dict[int, Column] = {}  # what takes longest to read, and is small when it is
 
     @property
