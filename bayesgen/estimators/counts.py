@@ -44,7 +44,7 @@ class Bits(Reader):
         if is_finite:
             return bits
         super().refuse_infinite(X)
-        return np.where(np.isnan(X), np.nan, bits)
+        return np.asarray(0 * X + bits)  # NaN stays what it is
 
     def _refuse_numbers(self, X: Matrix) -> None:
         """Raise ValueError at the first cell that is not 0, 1 or missing."""

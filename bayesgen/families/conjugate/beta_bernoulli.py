@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
 import numpy as np
+from scipy.sparse import issparse
 from scipy.special import digamma, polygamma, xlogy
 
 from bayesgen.families.contract import ConjugateFamily, Stats, Tensors, Theta
@@ -19,6 +20,8 @@ from bayesgen.families.names import CLASS, FEATURE
 from bayesgen.families.records import Hyperparameter, array
 from bayesgen.families.shared.codes import (
     checked_bits,
+    count_all_codes,
+    look_up,
     pymc_log_likelihood_of_bits,
 )
 from bayesgen.families.shared.densities import (
@@ -148,6 +151,11 @@ class BetaBernoulli(ConjugateFamily):
         self, X: Matrix, y: Array, n_classes: int, weight: Array | None = None
     ) -> BernoulliStats:
         """Counts of ones and zeros among the observed cells."""
+        if X.dtype.kind == "f" and not issparse(X):  # with gaps: one pass counts them too
+            counts = count_all_codes(X, y, n_classes, 2, weight)
+            if counts[..., 2].any():
+                checked_bits(X)
+            return BernoulliStats(counts[..., 1].copy(), counts[..., 0].copy())
         ones, missing = passes.split_missing(checked_bits(X))
         n_ones = others = passes.class_sums(ones, y, n_classes, weight)
         if missing is not None:
@@ -205,6 +213,12 @@ class BetaBernoulli(ConjugateFamily):
     def log_predictive(self, X: Matrix) -> Array:
         """Return (N, C); bits are independent given the class: the posterior mean is plugged in."""
         log_one, log_zero = self._log_mean()
+        if X.dtype.kind == "f" and not issparse(X):
+            none, gap = np.full(log_one.shape, np.nan), np.zeros(log_one.shape)
+            log_p = look_up(X, np.stack([log_zero, log_one, none, gap], axis=-1))
+            if np.isnan(log_p).any():
+                checked_bits(X)
+            return log_p
         ones, missing = passes.split_missing(checked_bits(X))
         if missing is None:
             return self._linear(ones, None, log_one, log_zero)

@@ -33,7 +33,6 @@ from bayesgen.families.names import CLASS, FEATURE
 from bayesgen.families.records import Hyperparameter, PriorObject, array, prior_object
 from bayesgen.families.shared import pymc_parts
 from bayesgen.families.shared.codes import pymc_log_likelihood_of_bits
-from bayesgen.numerics import rows as passes
 from bayesgen.numerics.rows import Matrix
 from bayesgen.numerics.special import Array
 
@@ -155,7 +154,5 @@ def _cells(theta, **size):
 
 def _count(X: Matrix, y: Array, n_classes: int, weight: Array | None = None) -> tuple[Array, Array]:
     """Return (C, D) weighted counts of ones and of zeros among the observed cells."""
-    ones, missing = passes.split_missing(X)
-    on = passes.class_sums(ones, y, n_classes, weight)
-    seen = on if missing is None else on + passes.class_sums(missing, y, n_classes, weight)
-    return on, passes.remainder(passes.class_counts(y, n_classes, weight)[:, None], seen)
+    stats = BetaBernoulli().stats(X, y, n_classes, weight)
+    return stats.ones, stats.zeros
