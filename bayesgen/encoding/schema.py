@@ -305,9 +305,8 @@ class TableSchema:
         occurring = None
         if cells is not None and nominal and None in entries:
             largest = np.fmax.reduce(cells, axis=None, initial=0)
-            occurring = (
-                _occurring(table, cells, int(largest) + 1) if largest < _MOST_CODES else None
-            )
+            if largest < _MOST_CODES:
+                occurring = _occurring(table, cells, int(largest) + 1)
 
         def learned(j: int) -> Values:
             if occurring is None or cells is None:

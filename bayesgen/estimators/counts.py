@@ -17,7 +17,7 @@ from bayesgen.families.conjugate.beta_bernoulli import BetaBernoulli
 from bayesgen.families.conjugate.dirichlet_multinomial import DirichletMultinomial
 from bayesgen.families.conjugate.gamma_poisson import GammaPoisson
 from bayesgen.families.contract import Family
-from bayesgen.families.shared.codes import first_invalid_bit, threshold_bits
+from bayesgen.families.shared.codes import are_bits, are_others, threshold_bits
 from bayesgen.families.shared.hyperparameters import broadcast_prior
 from bayesgen.numerics.rows import Matrix, each_cell_once
 from bayesgen.numerics.special import Array
@@ -38,7 +38,7 @@ class Bits(Reader):
         if self.binarize is None:
             self._refuse_numbers(X)
         if sparse.issparse(X):
-            bits_already = 0 <= threshold < 1 and first_invalid_bit(X.data) is None
+            bits_already = 0 <= threshold < 1 and are_bits(X.data)
             return X if bits_already else _binarize(X, threshold)
         bits, is_finite = threshold_bits(X, threshold)
         if is_finite:
@@ -49,11 +49,11 @@ class Bits(Reader):
     def _refuse_numbers(self, X: Matrix) -> None:
         """Raise ValueError at the first cell that is not 0, 1 or missing."""
         cells = stored(X)
-        if first_invalid_bit(cells) is not None:
+        if not are_bits(cells):
             super().refuse_infinite(X)
             refuse_cells(
                 X,
-                (cells != 0) & (cells != 1) & (cells == cells),
+                are_others(cells),
                 lambda: self.columns,
                 "BernoulliNB takes 0 and 1 only, got {value:g}",
                 ", column {name!r}",

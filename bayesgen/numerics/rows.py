@@ -20,7 +20,7 @@ Seed = int | list[int]  # of numpy.random.default_rng
 Matrix = Any  # a dense (N, D) array or a scipy.sparse CSR matrix of that shape
 
 BLOCK_CELLS = 1 << 18  # cells of one row block: 2 MiB of float64, inside the second-level cache
-SHARED_CELLS = 1 << 21  # of a block whose sums a thread makes: a millisecond, a thread costs .1
+_SHARED_CELLS = 1 << 21  # of a block whose sums a thread makes: a millisecond, a thread costs .1
 _FEW_CELLS = 1 << 15  # of a block that is multiplied: small products need no threads of BLAS
 
 LEAST_LEFT = 1e-5  # share of a sum without a row: less has lost 5 of 16 digits and more
@@ -34,6 +34,11 @@ def row_blocks(n_rows: int, n_columns: int, cells: int = BLOCK_CELLS) -> Iterato
     step = max(1, cells // max(1, n_columns))
     for start in range(0, n_rows, step):
         yield slice(start, min(start + step, n_rows))
+
+
+def shared_blocks(X: Array, n_sums: int) -> Iterator[slice]:
+    """Slices of rows that threads add up, each to so many sums of its own."""
+    return row_blocks(len(X), X.shape[1], max(_SHARED_CELLS, 4 * n_sums))
 
 
 def few_at_a_time(positions: Array) -> Iterator[Array]:
@@ -188,8 +193,7 @@ def _sums_of_bytes(X: Array, y: Array, n_classes: int) -> Array:
         add_bytes(as_data(np.ascontiguousarray(X[rows])), codes[rows], sums)
         return sums.astype(np.float64)
 
-    cells = max(SHARED_CELLS, 4 * math.prod(shape))
-    return reduce(np.add, run_in_threads(add, row_blocks(len(X), X.shape[1], cells)))
+    return reduce(np.add, run_in_threads(add, shared_blocks(X, math.prod(shape))))
 
 
 def dot(X: Matrix, table: Array) -> Array:

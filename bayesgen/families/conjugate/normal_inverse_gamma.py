@@ -158,8 +158,7 @@ def _compiled[S: GaussianStats](X: Array, y: Array, weight: Array | None, zero: 
         add_moments(as_rows(X[rows]), codes[rows], weights[rows], as_data(zero.shift), *moments)
         return type(zero)(*moments, zero.shift)
 
-    cells = max(passes.SHARED_CELLS, 4 * zero.n.size)
-    blocks = passes.row_blocks(len(X), X.shape[1], cells)
+    blocks = passes.shared_blocks(X, zero.n.size)
     return reduce(type(zero).merge, run_in_threads(add, blocks))
 
 

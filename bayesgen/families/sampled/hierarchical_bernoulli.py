@@ -28,7 +28,6 @@ import numpy as np
 
 from bayesgen.families.conjugate.beta_bernoulli import BetaBernoulli
 from bayesgen.families.contract import Family, Theta
-from bayesgen.families.errors import refuse_undefined
 from bayesgen.families.names import CLASS, FEATURE
 from bayesgen.families.records import Hyperparameter, PriorObject, array, prior_object
 from bayesgen.families.shared import pymc_parts
@@ -94,8 +93,8 @@ class HierarchicalBernoulli(Family):
     ) -> Self:
         """Return the columns' log-odds with half a row of either bit."""
         one = np.zeros(X.shape[0], dtype=np.int64)
-        ones, zeros = (a[0] for a in _count(X, one, 1, weight))
-        log_odds = np.log((ones + 0.5) / (zeros + 0.5))
+        n = BetaBernoulli().stats(X, one, 1, weight)
+        log_odds = np.log((n.ones[0] + 0.5) / (n.zeros[0] + 0.5))
         unit = np.ones_like(log_odds)
         scale = np.sqrt(1 + log_odds.var())
         return self.filled(location=log_odds.mean() * unit, scale=scale * unit)
@@ -104,9 +103,8 @@ class HierarchicalBernoulli(Family):
         self, X: Matrix, y: Array, n_classes: int, weight: Array | None = None
     ) -> dict[str, Array]:
         """Return the share of ones among the observed cells of each class and column."""
-        ones, zeros = _count(X, y, n_classes, weight)
-        refuse_undefined("mle", ones + zeros == 0, "no row has this cell")
-        return {"theta": ones / (ones + zeros)}
+        bits = BetaBernoulli()
+        return bits.mle(bits.stats(X, y, n_classes, weight))
 
     def to_pymc(
         self,
@@ -137,8 +135,9 @@ class HierarchicalBernoulli(Family):
         if X is not None and not summed:
             pymc_parts.observe_cells(prefix, X, _cells, theta[y])
         elif X is not None:
-            on, off = _count(X, y.get_value(), len(pm.modelcontext(None).coords[CLASS]))
-            ones, total = (pm.Data(f"{prefix}{k}", v) for k, v in (("ones", on), ("n", on + off)))
+            n = BetaBernoulli().stats(X, y.get_value(), len(pm.modelcontext(None).coords[CLASS]))
+            ones = pm.Data(f"{prefix}ones", n.ones)
+            total = pm.Data(f"{prefix}n", n.ones + n.zeros)
             log_p = ones * log_odds - total * pt.softplus(log_odds)
             pm.Potential(f"{prefix}x", log_p.sum())
         return {"theta": theta}
@@ -150,9 +149,3 @@ def _cells(theta, **size):
     import pymc as pm
 
     return pm.Bernoulli.dist(p=theta, **size)
-
-
-def _count(X: Matrix, y: Array, n_classes: int, weight: Array | None = None) -> tuple[Array, Array]:
-    """Return (C, D) weighted counts of ones and of zeros among the observed cells."""
-    stats = BetaBernoulli().stats(X, y, n_classes, weight)
-    return stats.ones, stats.zeros

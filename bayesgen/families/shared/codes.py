@@ -90,8 +90,7 @@ def count_all_codes(
         dense.count_codes(as_codes(X[rows]), labels[rows], weights[rows], counts)
         return counts
 
-    cells = max(passes.SHARED_CELLS, 4 * math.prod(shape))
-    blocks = passes.row_blocks(len(X), X.shape[1], cells)
+    blocks = passes.shared_blocks(X, math.prod(shape))
     return sum(run_in_threads(count, blocks), start=np.zeros(shape))
 
 
@@ -213,7 +212,7 @@ def declared_codes(X, levels: Array, missing: str) -> Array:
 
 def threshold_bits(X: Array, threshold: float) -> tuple[Array, bool]:
     """Return uint8, 1 where numbers (N, D) are above a threshold, and whether all are finite."""
-    if 0 <= threshold < 1 and (X.dtype == bool or _are_bytes_of_bits(X)):
+    if 0 <= threshold < 1 and X.dtype in (bool, np.uint8) and are_bits(X):
         return X.view(np.uint8), True
     bits = np.empty(X.shape, dtype=np.uint8)
 
@@ -229,34 +228,27 @@ def threshold_bits(X: Array, threshold: float) -> tuple[Array, bool]:
     return bits, all(run_in_threads(compare, passes.row_blocks(*X.shape)))
 
 
-def _are_bytes_of_bits(values: Array) -> bool:
-    return values.dtype == np.uint8 and values.max(initial=0) <= 1
+def are_bits(values: Array) -> bool:
+    """Return whether some numbers, (N, D) or (N,), are 0, 1 or NaN; of bytes, at a glance."""
+    if values.dtype in (bool, np.uint8):
+        return values.dtype == bool or bool(values.max(initial=0) <= 1)
+    blocks = passes.row_blocks(len(values), math.prod(values.shape[1:]))
+    return not any(are_others(values[rows]).any() for rows in blocks)
 
 
-def first_invalid_bit(values: Array) -> int | None:
-    """Place of the first of some numbers, (N, D) or (N,), that is not 0, 1 or NaN."""
-    if values.dtype == bool or not values.size or _are_bytes_of_bits(values):
-        return None
-    width = values[0].size
-    for rows in passes.row_blocks(len(values), width):
-        block = values[rows]
-        with np.errstate(over="ignore", invalid="ignore"):
-            if (block * (1 - block) == 0).all():  # of 0 and 1 alone
-                continue
-        unknown = (block != 0) & (block != 1) & (block == block)
-        if unknown.any():
-            return rows.start * width + int(unknown.argmax())
-    return None
+def are_others(values: Array) -> Array:
+    """Return where numbers are neither 0 nor 1 nor NaN."""
+    return (values != (values != 0)) & (values == values)
 
 
 def checked_bits(X: Matrix) -> Matrix:
     """Return the bits, all 0, 1 or NaN."""
     bits = passes.each_cell_once(X) if sparse.issparse(X) else X
-    place = first_invalid_bit(bits.data if sparse.issparse(X) else bits)
-    if place is not None:
-        row, j = passes.cell_of(bits, place) if sparse.issparse(X) else divmod(place, X.shape[1])
-        why = f", feature {j} is {bits[row, j]:g}"
-        raise InputError("bits must be 0, 1 or NaN:", why, row=row, column=int(j), place=" row {}")
+    cells = bits.data if sparse.issparse(X) else X
+    if not are_bits(cells):
+        row, j, value = passes.first_cell(bits, are_others(cells))
+        why = f", feature {j} is {value:g}"
+        raise InputError("bits must be 0, 1 or NaN:", why, row=row, column=j, place=" row {}")
     return bits
 
 
