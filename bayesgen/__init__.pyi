@@ -4,7 +4,7 @@ from . import datasets as datasets
 from . import plots as plots
 from .checks.check_family import check_family as check_family
 from .checks.compare import compare_predictives as compare_predictives
-from .checks.compare_models import compare_models as compare_models
+from .checks.compare import compare_models as compare_models
 from .checks.label_errors import label_errors as label_errors
 from .checks.validate import validate as validate
 from .encoding.unknown import UnknownCategoryWarning as UnknownCategoryWarning

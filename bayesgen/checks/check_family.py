@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesgen.checks import closed_forms
-from bayesgen.checks.agreement import compare
 from bayesgen.checks.closed_forms import Case, spaced
 from bayesgen.checks.comparison import (
     DENSITIES,
     PARAMETERS,
     SIMULATED,
+    compare,
     drawn,
     failed,
     identity,

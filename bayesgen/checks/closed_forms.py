@@ -28,13 +28,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import expit
 
-from bayesgen.checks.agreement import Scores, compare, compare_mean
 from bayesgen.checks.comparison import (
     DENSITIES,
     ESTIMATES,
     INDEPENDENT,
     MERGED,
     PARAMETERS,
+    Scores,
+    compare,
+    compare_mean,
     drawn,
     identity,
     skipped,

@@ -12,16 +12,159 @@ A quantity that cannot be compared has no difference and a ``note`` that says wh
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from scipy.stats import norm
+from scipy.special import ndtri
+from scipy.stats import norm, rankdata
 
-from bayesgen.checks.agreement import Scores
+from bayesgen.numerics.rows import row_blocks
 from bayesgen.numerics.special import Array
+from bayesgen.posterior.drawn import effective_sample_size
 
 if TYPE_CHECKING:
     import pandas as pd
+
+# ------------------------------------------------------------------------------------------------
+# Test whether draws have the distribution of others, or the mean that is known.
+#
+# Each quantity of two sets of draws is put on one scale: its rank among all of them, turned into a
+# normal score g. If both come from one distribution, g has the same mean in both, whatever the
+# quantity: a variance without moments is compared as soundly as a probability. So have
+#
+# - mean: g;
+# - sd: :math:`g^2`;
+# - quantiles: whether a draw lies below the p-quantile of all draws.
+#
+# Each has a z-score: the difference of the two means over the root of two variances, that of a
+# Markov chain with its effective sample size, and that of independent draws with their number.
+# Source: Vehtari et al. (2021), "Rank-normalization, folding, and localization", for the scale;
+# the effective sample size is never taken to be more than the number of draws, though chains of
+# NUTS can be that good.
+#
+# Against a number that is known exactly (`compare_mean`) the mean itself is compared, and only
+# where its error is nearly Normal: the skewness of the draws over the root of their number, the
+# first term of the Edgeworth expansion, must be small. Draws of an inverse Gamma with few degrees
+# of freedom, or of a probability that is almost always 0, say nothing of their expectation.
+#
+# The error of each z-score is kept: it says which shift the comparison would have seen. On normal
+# scores it is that of a Normal quantity, in standard deviations. A quantity of any other form
+# needs no larger shift for that z-score (Chernoff and Savage, 1958, Annals of Mathematical
+# Statistics 29).
+
+PROBS = (0.05, 0.5, 0.95)
+STATISTICS = ("mean", "sd", *(f"q{100 * p:02.0f}" for p in PROBS))
+_SKEWNESS = 0.04  # of a mean: at |z| = 5 the tail is then at most twice that of the Normal
+_BLOCK = 1 << 22  # draws worked on at a time: 32 MB a temporary
+
+
+class Scores(NamedTuple):
+    """One statistic of K quantities, by draws and as expected."""
+
+    value: Array  # (K,) in the quantity's own unit
+    expected: Array  # (K,)
+    difference: Array  # (K,) z-score
+    # (K,) standard error of its numerator: sd of the draws (mean), relative (sd), probability
+    error: Array
+    ess: Array  # (K,) effective number of draws behind it
+
+
+def compare(chain: Array, reference: Array) -> dict[str, Scores]:
+    """Compare draws of K quantities: {statistic: scores}.
+
+    Parameters
+    ----------
+    chain : (chain, draw, K)
+    reference : (R, K)
+        Independent draws.
+    """
+    n_draws = chain.shape[0] * chain.shape[1] + len(reference)
+    blocks = [
+        _compare(np.moveaxis(chain[..., some], -1, 0), reference[:, some].T)
+        for some in row_blocks(chain.shape[-1], n_draws, _BLOCK)
+    ]
+    return {name: Scores(*np.concatenate([b[name] for b in blocks], axis=1)) for name in STATISTICS}
+
+
+def _compare(chain: Array, reference: Array) -> dict[str, Scores]:
+    """`compare` of (K, chain, draw) and (K, R)."""
+    flat = chain.reshape(len(chain), -1)
+    n_draws, n_reference = flat.shape[1], reference.shape[1]
+    pooled = np.concatenate([flat, reference], axis=1)
+    is_constant = np.ptp(pooled, axis=1) <= 1e-12 * np.abs(pooled).max(axis=1)
+    pooled[is_constant] = 0.0  # but for rounding
+    rank = rankdata(pooled, axis=1) / (pooled.shape[1] + 1)
+    score = ndtri(rank)
+    series = [score, np.square(score), *((rank < p) * 1.0 for p in PROBS)]
+    shown = zip(_in_own_unit(flat), _in_own_unit(reference), strict=True)
+    scores = {}
+    for name, values, both in zip(STATISTICS, series, shown, strict=True):
+        mine, other = values[:, :n_draws], values[:, n_draws:]
+        ess = np.minimum(effective_sample_size(mine.reshape(chain.shape)), n_draws)
+        error = np.sqrt(values.var(axis=1) * (1 / ess + 1 / n_reference))
+        gap = mine.mean(axis=1) - other.mean(axis=1)
+        z = np.divide(gap, error, out=np.zeros(len(gap)), where=error > 0)
+        # a spread that is larger by a small share e adds 2 e to the square
+        scores[name] = Scores(*both, z, error / 2 if name == "sd" else error, ess)
+    return scores
+
+
+def _in_own_unit(draws: Array) -> Array:
+    """Return the `STATISTICS` (5, K) of draws (K, n)."""
+    moments = [draws.mean(axis=1), draws.std(axis=1)]
+    return np.concatenate([moments, np.quantile(draws, PROBS, axis=1)])
+
+
+def compare_mean(chain: Array, exact: Array, independent: bool = False) -> dict[str, Scores]:
+    """Compare the means of K quantities with what they should be: {"mean": scores}.
+
+    Parameters
+    ----------
+    chain : (chain, draw, K)
+    exact : (K,)
+    independent : bool
+        Whether all draws are independent.
+
+    Returns
+    -------
+    dict
+        The difference is NaN where the error of the mean is not Normal.
+    """
+    exact = np.asarray(exact, dtype=np.float64)
+    series = np.ascontiguousarray(np.moveaxis(chain, -1, 0))
+    n = series[0].size
+    with np.errstate(all="ignore"):
+        mean, sd = series.mean(axis=(1, 2)), series.std(axis=(1, 2))
+        ess = np.full(len(exact), float(n))
+        if not independent:
+            ess = np.minimum(effective_sample_size(series), n)
+        step = (series - mean[:, None, None]) / sd[:, None, None]
+        skewness = np.abs((step**3).mean(axis=(1, 2))) / np.sqrt(ess)
+        z = (mean - exact) / (sd / np.sqrt(ess))
+        z[~(skewness <= _SKEWNESS)] = np.nan
+    constant = sd <= 1e-12 * np.abs(mean)
+    z[constant] = np.where(np.isclose(mean, exact, rtol=1e-9, atol=0)[constant], 0.0, np.inf)
+    return {"mean": Scores(mean, exact, z, 1 / np.sqrt(ess), ess)}
+
+
+def r_hat(chain: Array) -> Array:
+    """Return (K,) rank-normalised split R-hat of (chain, draw, K), by ArviZ.
+
+    NaN for a constant, and for fewer than 2 chains or 4 draws.
+    """
+    from arviz_stats.base import array_stats
+
+    n_chains, n_draws, k = chain.shape
+    if n_chains < 2 or n_draws < 4:
+        return np.full(k, np.nan)
+    series = np.moveaxis(chain, -1, 0)
+    with np.errstate(invalid="ignore", divide="ignore"):  # of a constant
+        largest: Array = array_stats.rhat(series, chain_axis=-2, draw_axis=-1)
+    return largest
+
+
+# ------------------------------------------------------------------------------------------------
+# The table.
 
 PARAMETERS, DENSITIES, PROBABILITIES = "parameters", "densities", "probabilities"
 INTERVALS, ESTIMATES, EXPLANATIONS = "intervals", "plug-in estimates", "explanations"

@@ -27,7 +27,6 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import column_or_1d
 
 from bayesgen.checks import closed_forms, comparison
-from bayesgen.checks.agreement import Scores, compare, compare_mean, r_hat
 from bayesgen.checks.closed_forms import NUMBERS, Case, elements, log_joint, spaced
 from bayesgen.checks.comparison import (
     DENSITIES,
@@ -42,10 +41,14 @@ from bayesgen.checks.comparison import (
     PROBABILITIES,
     SIMULATED,
     STAGES,
+    Scores,
+    compare,
+    compare_mean,
     drawn,
     identity,
     of_draws,
     place,
+    r_hat,
     sentence,
     skipped,
     table,

@@ -62,8 +62,7 @@ def compare(
     """
     import numpy as np
 
-    from bayesgen.checks.compare import compare_predictives
-    from bayesgen.checks.compare_models import compare_models
+    from bayesgen.checks.compare import compare_models, compare_predictives
     from bayesgen.cli.columns import models_with_rows
     from bayesgen.posterior.fitted import fitted_models
 

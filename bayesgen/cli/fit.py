@@ -95,7 +95,7 @@ def fit(
     """
     from bayesgen.cli import columns, files, learning
     from bayesgen.estimators.summary import summary
-    from bayesgen.posterior.training import KeptRows
+    from bayesgen.posterior.fitted import KeptRows
 
     files.check_output(output, data)
     table = files.open_table(data, reading)

@@ -23,9 +23,8 @@ from bayesgen.families.contract import Family
 from bayesgen.families.names import CLASS
 from bayesgen.families.shared.pymc_parts import Cells
 from bayesgen.numerics.special import Array
-from bayesgen.posterior.fitted import Fitted
+from bayesgen.posterior.fitted import GIVEN, Fitted
 from bayesgen.posterior.model import ClassModel, ClassStats
-from bayesgen.posterior.training import GIVEN
 
 if TYPE_CHECKING:
     import xarray as xr

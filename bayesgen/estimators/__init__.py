@@ -5,9 +5,8 @@ from typing import Any
 
 from bayesgen.estimators.classifier import GenerativeClassifier
 from bayesgen.estimators.counts import BernoulliNB, MultinomialNB, PoissonNB
-from bayesgen.estimators.forests import TreeAugmentedNB
+from bayesgen.estimators.forests import MetaTreeForest, TreeAugmentedNB
 from bayesgen.estimators.gaussian import GaussianNB, LinearDiscriminant, QuadraticDiscriminant
-from bayesgen.estimators.meta_trees import MetaTreeForest
 from bayesgen.estimators.pool import LogLinearPool
 from bayesgen.estimators.sampled import (
     BayesianLogisticRegression,

@@ -19,7 +19,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from bayesgen.checks.compare_models import loo
+from bayesgen.checks.compare import loo
 from bayesgen.datatree.tree import named_rows
 from bayesgen.encoding.labels import rows_with_label
 from bayesgen.encoding.reader import Reader

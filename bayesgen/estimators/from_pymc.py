@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 
-from bayesgen.datatree.fit import drawn_posterior
 from bayesgen.datatree.tree import POSTERIOR, posterior_group, read_draws
 from bayesgen.encoding.reader import Reader
 from bayesgen.errors import InputError
@@ -43,15 +42,12 @@ from bayesgen.families.shared.graph_rows import (
     to_class_order,
 )
 from bayesgen.inference import nuts
-from bayesgen.inference.fitting import sampled_tree
-from bayesgen.inference.sampled import check_options
-from bayesgen.inference.trees import tree_of
+from bayesgen.inference.trees import sampled_tree, tree_of, with_draws
 from bayesgen.numerics.rows import Matrix, class_counts, has_nan
 from bayesgen.numerics.special import Array
 from bayesgen.posterior.drawn import DrawnPosterior
-from bayesgen.posterior.fitted import Fitted
+from bayesgen.posterior.fitted import GIVEN, Fitted, Training, kept
 from bayesgen.posterior.model import ClassModel, ClassStats
-from bayesgen.posterior.training import GIVEN, Training, kept
 
 if TYPE_CHECKING:
     import pymc as pm
@@ -713,11 +709,11 @@ class PyMCClassifier(GenerativeClassifier):
         """
         if X is not None or y is not None or sample_weight is not None:
             raise TypeError(_OWN_ROWS.format("fit()"))
-        options = check_options({}, sample_options)
+        options = nuts.check_options({}, sample_options)
         undrawn = self._undrawn("nuts")
         draws, stats = nuts.sample(self.model, **options)
         tree = sampled_tree(undrawn, self._as_ours(draws), stats, options)
-        self.fitted_ = self._drawn_fit(undrawn, tree)
+        self.fitted_ = with_draws(undrawn, tree)
         return self
 
     def with_posterior(self, tree: Any, X: RowsLike = None, y: Labels = None) -> Self:
@@ -743,7 +739,7 @@ class PyMCClassifier(GenerativeClassifier):
         undrawn = clf._undrawn(GIVEN)
         draws = tree_of(undrawn, {POSTERIOR: clf._as_ours(posterior_group(tree))}, GIVEN)
         draws.attrs |= getattr(tree, "attrs", {})
-        clf.fitted_ = clf._drawn_fit(undrawn, draws)
+        clf.fitted_ = with_draws(undrawn, draws)
         return clf
 
     @property
@@ -789,10 +785,6 @@ class PyMCClassifier(GenerativeClassifier):
         training = Training(len(labels), 0, inference, rows=kept(X, labels, None))
         posterior = DrawnPosterior(model, model, ClassStats(count, Stats()), {})
         return Fitted(type(self).__name__, roles.classes, self._reader(), posterior, training)
-
-    def _drawn_fit(self, undrawn: Fitted, draws) -> Fitted:
-        posterior = drawn_posterior(undrawn, draws)
-        return replace(undrawn, posterior=posterior).with_training(draws=draws)
 
     def _as_ours(self, draws):
         """Draws of the model's variables with ``pi`` (class), and dims ``class`` in our order."""

@@ -49,7 +49,7 @@ from bayesgen.inference.fitting import Unlabelled
 from bayesgen.io import storage
 from bayesgen.numerics.rows import class_counts
 from bayesgen.numerics.special import Array, integer_seed
-from bayesgen.posterior.fitted import Fitted
+from bayesgen.posterior.fitted import Fitted, Training, kept
 from bayesgen.posterior.model import ClassModel, declare_probability
 from bayesgen.posterior.pooled import (
     INTERCEPT_SCALE,
@@ -63,7 +63,6 @@ from bayesgen.posterior.pooled import (
     Scored,
     evidence_of,
 )
-from bayesgen.posterior.training import Training, kept
 from bayesgen.predict.leave_one_out import (
     LabelledRows,
     rows_of_fit,

@@ -14,8 +14,8 @@ from bayesgen.encoding.tokens import Split
 from bayesgen.encoding.views import REAL, SomeColumns, TableView, TextLength, ViewName
 from bayesgen.estimators.classifier import GenerativeClassifier
 from bayesgen.estimators.counts import BernoulliNB, MultinomialNB
+from bayesgen.estimators.forests import MetaTreeForest
 from bayesgen.estimators.gaussian import GaussianNB, LinearDiscriminant, QuadraticDiscriminant
-from bayesgen.estimators.meta_trees import MetaTreeForest
 from bayesgen.estimators.tables import MixedNB
 from bayesgen.estimators.text import MarkovNB
 from bayesgen.posterior.pooled import Member, MemberRows

@@ -9,20 +9,19 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from scipy import sparse
 
-from bayesgen.datatree.fit import drawn_posterior, fit_dataset, read_fit
+from bayesgen.datatree.fit import fit_dataset, read_fit
 from bayesgen.datatree.tree import CONSTANT_DATA, FIT, LEAVE_ONE_OUT, TRAINING_ROWS
 from bayesgen.encoding.labels import by_name, is_labelled, labels_of
 from bayesgen.encoding.reader import Reader
 from bayesgen.encoding.tables import is_table
 from bayesgen.families.names import CLASS, CONTEXT, OBS, TOKEN
 from bayesgen.inference.chosen_priors import PriorChoice
-from bayesgen.inference.trees import tree_of
+from bayesgen.inference.trees import tree_of, with_draws
 from bayesgen.io import storage
 from bayesgen.numerics.special import Array
 from bayesgen.posterior.drawn import DrawnPosterior
 from bayesgen.posterior.exact import ExactPosterior
-from bayesgen.posterior.fitted import Fitted
-from bayesgen.posterior.training import KeptRows, Training
+from bayesgen.posterior.fitted import Fitted, KeptRows, Training
 from bayesgen.predict.left_out import LeftOut
 from bayesgen.version import __version__
 
@@ -132,8 +131,7 @@ def loaded(
     attrs = {k: storage.from_json(v) for k, v in state["draws"].items()}
     tree = tree_of(fitted, draws, attrs["route"])
     tree.attrs |= attrs  # who drew them and when
-    drawn = drawn_posterior(fitted, tree)
-    return replace(fitted, posterior=drawn).with_training(draws=tree)
+    return with_draws(fitted, tree)
 
 
 # ------------------------------------------------------------------------------------------------

@@ -24,8 +24,8 @@ from bayesgen.families.errors import NoClosedFormError
 from bayesgen.numerics.rows import Matrix, row_blocks
 from bayesgen.numerics.special import Array, log_softmax
 from bayesgen.posterior.exact import ExactPosterior, leave_out_each
+from bayesgen.posterior.fitted import LabelledRows
 from bayesgen.posterior.model import ClassModel, ClassStats
-from bayesgen.posterior.training import LabelledRows
 
 _LIMIT = 100  # of a factor: kappa0 = 0.1 grows to 10 rows, so that no class mean is given up
 _LOG_LIMIT = np.log(_LIMIT)

@@ -33,9 +33,9 @@ from bayesgen.encoding.tables import is_table, n_rows
 from bayesgen.errors import refuse_unknown, warn
 from bayesgen.families.contract import Family, Stats
 from bayesgen.families.errors import NoClosedFormError
-from bayesgen.inference import nuts, sampled
+from bayesgen.families.shared.hyperparameters import broadcast_prior
+from bayesgen.inference import nuts, trees
 from bayesgen.inference.chosen_priors import NEEDS_ROWS, posterior
-from bayesgen.inference.trees import tree_of
 from bayesgen.inference.unlabelled import (
     WEIGHTS,
     better_alone,
@@ -43,14 +43,15 @@ from bayesgen.inference.unlabelled import (
     unlike_labelled,
     weighed,
 )
+from bayesgen.numerics.rows import class_counts
 from bayesgen.numerics.special import Array
+from bayesgen.posterior.drawn import DrawnPosterior
 from bayesgen.posterior.exact import ExactPosterior
-from bayesgen.posterior.fitted import Fitted
+from bayesgen.posterior.fitted import GIVEN, Fitted, LabelledRows, Training, kept
 from bayesgen.posterior.model import ClassModel, ClassStats
-from bayesgen.posterior.training import GIVEN, LabelledRows, Training, kept
 
 if TYPE_CHECKING:
-    import xarray as xr
+    pass
 
 Unlabelled = Literal["weighted", "ignore"]
 _FORGET = "forget takes away rows that were learned before"
@@ -408,11 +409,8 @@ class Learner:
 
     def _sampled(self, X, y, sample_weight, options) -> Fitted:
         """Return a fit by NUTS."""
-        options = sampled.check_options(self.options, options)
-        fitted, rows = self._undrawn(X, y, sample_weight)
-        draws, stats = sampled.sample(fitted.posterior.prior, rows, fitted.coords, options)
-        tree = sampled_tree(fitted, draws, stats, options)
-        return replace(fitted, posterior=drawn_posterior(fitted, tree)).with_training(draws=tree)
+        options = nuts.check_options(self.options, options)
+        return trees.sampled(*self._undrawn(X, y, sample_weight), options)
 
     def _undrawn(self, X, y, sample_weight, inference: str = "nuts") -> tuple[Fitted, LabelledRows]:
         """Return a fit that has no draws yet, and the rows that they are drawn given."""
@@ -428,7 +426,11 @@ class Learner:
         rows = LabelledRows(read.encoded, codes, labelled_rows.weight_of_each())
         names = _names(reader, unresolved.family)
         refuse_large_cells(unresolved.family, rows.X, names, rows=labelled_rows.positions)
-        posterior = sampled.undrawn(unresolved, rows, len(classes))
+        alpha = broadcast_prior("class_alpha", unresolved.alpha, classes.shape)
+        family = unresolved.family.with_defaults(rows.X, codes, len(classes), rows.weight)
+        count = class_counts(codes, len(classes), rows.weight)
+        prior, model = ClassModel(alpha, family), ClassModel(alpha + count, family)
+        posterior = DrawnPosterior(prior, model, ClassStats(count, Stats()), {})
         training = Training(len(codes), 0, inference)
         return Fitted(self.name, classes, reader, posterior, training), rows
 
@@ -472,26 +474,11 @@ class Learner:
         groups = {POSTERIOR: draws_dataset(posterior.theta, posterior.params, fitted.coords)}
         if SAMPLE_STATS in theirs:
             groups[SAMPLE_STATS] = draws[SAMPLE_STATS].to_dataset()
-        tree = tree_of(fitted, groups, GIVEN)
+        tree = trees.tree_of(fitted, groups, GIVEN)
         if POSTERIOR in theirs:  # where samplers write theirs
             tree.attrs |= draws[POSTERIOR].attrs
         tree.attrs |= getattr(draws, "attrs", {})
         return fitted.with_training(draws=tree)
-
-
-def sampled_tree(
-    fitted: Fitted,
-    draws: "xr.Dataset",
-    sample_stats: "xr.Dataset",
-    options,
-) -> "xr.DataTree":
-    """Return draws by NUTS as a tree; warn where they are not to be trusted."""
-    sampler = options.get("nuts_sampler", "nutpie")
-    groups = {POSTERIOR: draws, SAMPLE_STATS: sample_stats}
-    tree = tree_of(fitted, groups, "nuts", options.get("random_state"), sampler)
-    diagnosis = nuts.warn_unless_sound(draws, sample_stats)
-    tree.attrs |= {"sampler": sampler} | diagnosis.attributes()
-    return tree
 
 
 def _names(reader: Reader, family: Family):

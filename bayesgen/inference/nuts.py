@@ -15,7 +15,7 @@ import numpy as np
 from bayesgen.errors import Facts, refuse_below, refuse_unknown, warn
 from bayesgen.families.names import CHAIN, COMPONENT, DRAW
 from bayesgen.families.shared.graph_rows import numpy_mode, third_parties
-from bayesgen.numerics.special import Array, generator
+from bayesgen.numerics.special import Array, generator, integer_seed
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -307,6 +307,23 @@ def refuse_seed(options) -> None:
     """Raise TypeError where the seed has PyMC's name: each sampler would get two."""
     if "random_seed" in options:
         raise TypeError("there is no argument 'random_seed': use random_state=")
+
+
+def check_options(defaults, options) -> dict[str, Any]:
+    """Return the options of the sampler, checked before any work.
+
+    Parameters
+    ----------
+    defaults, options : dict
+        Of the classifier's constructor, and of the call, which go first.
+    """
+    refuse_seed(options)
+    options = defaults | options
+    if options.get("random_state") is not None:
+        options["random_state"] = integer_seed(options["random_state"])
+    sizes = {"draws": 1, "tune": 1, "chains": 1, "nuts_sampler": "nutpie"}
+    check(*(options.get(name, default) for name, default in sizes.items()))
+    return options
 
 
 def check(draws: int, tune: int, chains: int, nuts_sampler: str) -> None:

@@ -1,17 +1,18 @@
-"""The posterior as a DataTree: exact draws, NUTS, what both say of rows; and its PyMC model.
+"""The posterior as draws in a DataTree: exact, by NUTS, what they say of rows; its PyMC model.
 
 Arguments are those of the methods of `GenerativeClassifier` of the same subject.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from bayesgen.datatree import tree
-from bayesgen.datatree.fit import assembled
+from bayesgen.datatree.fit import assembled, drawn_posterior
 from bayesgen.datatree.groups import (
     OF_ROWS,
     Asked,
@@ -21,12 +22,14 @@ from bayesgen.datatree.groups import (
 )
 from bayesgen.datatree.tree import LOG_PRIOR, POSTERIOR, SAMPLE_STATS
 from bayesgen.errors import refuse_unknown, warn
+from bayesgen.families.capabilities import StartingPoint
 from bayesgen.families.errors import NoClosedFormError
-from bayesgen.inference import nuts, sampled
+from bayesgen.families.names import CLASS_WEIGHTS
+from bayesgen.inference import nuts
+from bayesgen.numerics.rows import class_counts
 from bayesgen.numerics.special import Array, generator
-from bayesgen.posterior.fitted import Fitted
-from bayesgen.posterior.model import split_chains
-from bayesgen.posterior.training import LabelledRows
+from bayesgen.posterior.fitted import Fitted, LabelledRows
+from bayesgen.posterior.model import ClassModel, split_chains
 
 if TYPE_CHECKING:
     import pymc as pm
@@ -65,7 +68,6 @@ def draw_posterior(
 def sample_posterior(fitted: Fitted, model: "pm.Model", asked: Asked, **options) -> "xr.DataTree":
     """Draws of all parameters by NUTS from a PyMC `model` of the fit."""
     exact = fitted.closed_form
-    seed, sampler = options["random_state"], options["nuts_sampler"]
     other = [name for name in exact.model.params if name not in model.named_vars]
     if other:  # of an average over structures
         raise NotImplementedError(
@@ -75,13 +77,11 @@ def sample_posterior(fitted: Fitted, model: "pm.Model", asked: Asked, **options)
             "model as it is"
         )
     posterior, sample_stats = nuts.sample(model, **options)
-    groups = {POSTERIOR: posterior, SAMPLE_STATS: sample_stats}
-    with_groups = tree_of(fitted, groups, "nuts", seed, sampler)
+    with_groups = sampled_tree(fitted, posterior, sample_stats, options)
     drawn = tree.read_draws(posterior, exact.model.params, fitted.coords)
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(options["random_state"])
     add_groups(fitted, with_groups, asked, drawn, rng, partial(draw_prior, fitted, rng))
-    sound = nuts.warn_unless_sound(posterior, sample_stats)
-    with_groups.attrs |= {"sampler": sampler, "tune": options["tune"]} | sound.attributes()
+    with_groups.attrs["tune"] = options["tune"]
     return with_groups
 
 
@@ -208,5 +208,62 @@ def _pymc_of_rows(fitted: Fitted, X, y, likelihood: str, new):
     rows = _rows(fitted, X, y)
     if likelihood == "rows":
         return prior.to_pymc(coords, X=rows.X, y=rows.y, **new)
-    labelled_rows = LabelledRows(rows.X, rows.y, np.ones(len(rows.y)))
-    return sampled.graph(prior, labelled_rows, coords, **new)
+    return graph_of_rows(prior, LabelledRows(rows.X, rows.y, np.ones(len(rows.y))), coords, **new)
+
+
+# ------------------------------------------------------------------------------------------------
+# Fits by draws.
+
+
+def graph_of_rows(prior: ClassModel, rows: LabelledRows, coords: Mapping[str, Any], X_new=None):
+    """Return the PyMC model of rows, whose likelihood is as few terms as the family knows."""
+    weight = None if (rows.weight == 1).all() else rows.weight
+    return prior.to_pymc(coords, X=rows.X, y=rows.codes, weight=weight, summed=True, X_new=X_new)
+
+
+def sampled(fitted: Fitted, rows: LabelledRows, options) -> Fitted:
+    """Return a fit of a family without a closed form with draws by NUTS given its rows.
+
+    Where the likelihood does not tell labels apart (which cluster is the first), the draws hold
+    densities of rows as well.
+    """
+    prior = fitted.posterior.prior
+    model = graph_of_rows(prior, rows, fitted.coords)
+    draws, stats = nuts.sample(model, start=_chosen_start(prior, rows), **options)
+    theta = {str(k): np.asarray(v.values) for k, v in draws.data_vars.items()}
+    draws = draws.assign(prior.family.row_densities(theta, rows.X, rows.codes))
+    return with_draws(fitted, sampled_tree(fitted, draws, stats, options))
+
+
+def _chosen_start(prior: ClassModel, rows: LabelledRows) -> nuts.Start | None:
+    """Return where chains start, if the family has a choice."""
+    family = prior.family.capability(StartingPoint)
+    if family is None:
+        return None
+    alpha = prior.alpha + class_counts(rows.codes, len(prior.alpha), rows.weight)
+
+    def start(rng: np.random.Generator) -> dict[str, Array]:
+        return {CLASS_WEIGHTS: rng.dirichlet(alpha), **family.start(rng, rows.X, rows.codes)}
+
+    return start
+
+
+def sampled_tree(
+    fitted: Fitted,
+    draws: "xr.Dataset",
+    sample_stats: "xr.Dataset",
+    options,
+) -> "xr.DataTree":
+    """Return draws by NUTS as a tree; warn where they are not to be trusted."""
+    sampler = options.get("nuts_sampler", "nutpie")
+    groups = {POSTERIOR: draws, SAMPLE_STATS: sample_stats}
+    with_groups = tree_of(fitted, groups, "nuts", options.get("random_state"), sampler)
+    diagnosis = nuts.warn_unless_sound(draws, sample_stats)
+    with_groups.attrs |= {"sampler": sampler} | diagnosis.attributes()
+    return with_groups
+
+
+def with_draws(fitted: Fitted, draws: "xr.DataTree") -> Fitted:
+    """Return the fit whose posterior is the draws of a tree."""
+    posterior = drawn_posterior(fitted, draws)
+    return replace(fitted, posterior=posterior).with_training(draws=draws)

@@ -31,13 +31,13 @@ from scipy.special import gammaln
 from bayesgen.numerics.rows import Matrix
 from bayesgen.numerics.special import Array, log_softmax, log_sum_exp
 from bayesgen.posterior.exact import ExactPosterior, averaged
+from bayesgen.posterior.fitted import LabelledRows
 from bayesgen.posterior.model import (
     ClassModel,
     ClassStats,
     log_weights,
     log_weights_without,
 )
-from bayesgen.posterior.training import LabelledRows
 
 WEIGHTS = (0.0, 0.01, 0.1, 1.0)
 _ALONE = 0.75  # prior probability of weight 0

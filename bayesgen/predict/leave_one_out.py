@@ -12,9 +12,8 @@ from bayesgen.families.names import CLASS
 from bayesgen.numerics.rows import class_counts
 from bayesgen.numerics.special import Array, log_softmax
 from bayesgen.posterior.drawn import largest_good_k
-from bayesgen.posterior.fitted import Fitted
+from bayesgen.posterior.fitted import Fitted, KeptRows, LabelledRows
 from bayesgen.posterior.model import log_weights_without
-from bayesgen.posterior.training import KeptRows, LabelledRows
 
 SCORED = 4000  # rows of a summary's score: what all would take is too long for a summary
 _LEAVES_OUT = ("closed form", "nuts", "hmc")

@@ -24,10 +24,9 @@ from bayesgen.encoding.labels import is_labelled, labels_of
 from bayesgen.families.errors import UndefinedEstimateError
 from bayesgen.families.names import CHAIN, CLASS_WEIGHTS, DRAW, Method
 from bayesgen.families.shared.graph_rows import numpy_mode, third_parties
-from bayesgen.inference import nuts, sampled
+from bayesgen.inference import nuts, trees
 from bayesgen.numerics.special import Array
-from bayesgen.posterior.fitted import Fitted
-from bayesgen.posterior.training import LabelledRows
+from bayesgen.posterior.fitted import Fitted, LabelledRows
 
 _FARTHEST = 20.0  # posterior standard deviations
 _LEVEL = 1e-9  # a log density that gains less has levelled off
@@ -85,7 +84,7 @@ def _sought(fitted: Fitted, method: Method, training) -> dict[str, Array]:
         theta = family.mle_of_rows(rows.X, rows.codes, n_classes, rows.weight)
         if theta is not None:
             return theta | {CLASS_WEIGHTS: posterior.class_weights(method)}
-    model = sampled.graph(posterior.prior, rows, fitted.coords)
+    model = trees.graph_of_rows(posterior.prior, rows, fitted.coords)
     posterior_draws = draws["posterior"].to_dataset().stack(sample=(CHAIN, DRAW))
     values = {
         v.name: posterior_draws[v.name].transpose("sample", ...).values for v in model.free_RVs

@@ -4,8 +4,19 @@ import numpy as np
 import pytest
 from scipy import signal, stats
 
-from bayesgen.checks.agreement import PROBS, STATISTICS, compare, compare_mean, r_hat
-from bayesgen.checks.comparison import drawn, failed, identity, sentence, skipped, table
+from bayesgen.checks.comparison import (
+    PROBS,
+    STATISTICS,
+    compare,
+    compare_mean,
+    drawn,
+    failed,
+    identity,
+    r_hat,
+    sentence,
+    skipped,
+    table,
+)
 
 SLOW = pytest.mark.slow
 

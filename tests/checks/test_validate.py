@@ -13,8 +13,7 @@ from typer.testing import CliRunner
 
 import bayesgen as bg
 from bayesgen.checks import validate as module
-from bayesgen.checks.agreement import STATISTICS, Scores
-from bayesgen.checks.comparison import NUTS, drawn, table
+from bayesgen.checks.comparison import NUTS, STATISTICS, Scores, drawn, table
 from bayesgen.cli import app
 from bayesgen.families.errors import NoClosedFormError
 from tests.checks.planted import BITS, EXACT, REALS, RNG, Y, draws_in_place_of_nuts

@@ -15,8 +15,8 @@ from bayesgen.families.conjugate.dirichlet_multinomial import DirichletMultinomi
 from bayesgen.families.conjugate.normal_inverse_gamma import NormalInverseGamma
 from bayesgen.families.conjugate.normal_inverse_wishart import NormalInverseWishart
 from bayesgen.inference import chosen_priors
+from bayesgen.posterior.fitted import LabelledRows
 from bayesgen.posterior.model import ClassModel
-from bayesgen.posterior.training import LabelledRows
 from tests.cli.test_cli import run
 
 

@@ -8,7 +8,7 @@ import pytest
 import xarray as xr
 
 import bayesgen as bg
-from bayesgen.inference import nuts, sampled
+from bayesgen.inference import nuts, trees
 from bayesgen.inference.nuts import SamplingError, refuse_incomplete
 from tests.averages import averages
 from tests.graphs import PYTHON, pm, pytensor
@@ -292,7 +292,7 @@ def test_weights_multiply_the_log_likelihood_of_rows(case):
     weight = np.arange(18) / 10 + 0.1
     fitted, rows = clf.__bayesgen_learner__()._undrawn(X, CODES, weight)
     prior = fitted.posterior.prior
-    model = sampled.graph(prior, rows, fitted.coords)
+    model = trees.graph_of_rows(prior, rows, fitted.coords)
     (weighted,) = model.potentials
     for seed in range(3):
         theta = nuts.draw_prior(prior.to_pymc(fitted.coords), prior.params, 1, seed)

@@ -10,8 +10,7 @@ calibration; Modrák et al. (2023), for the log likelihood.
 
 import numpy as np
 
-from bayesgen.checks.agreement import compare
-from bayesgen.checks.comparison import drawn, failed, sentence, table
+from bayesgen.checks.comparison import compare, drawn, failed, sentence, table
 from tests.laws.cases import only
 
 _REPLICATES, _ROWS, _DRAWS = 160, 10, 15

@@ -16,13 +16,14 @@ from scipy import stats
 
 import bayesgen as bg
 from bayesgen import plots
-from bayesgen.checks.agreement import STATISTICS, Scores
 from bayesgen.checks.comparison import (
     DENSITIES,
     LEFT_OUT,
     NUTS,
     PARAMETERS,
     PROBABILITIES,
+    STATISTICS,
+    Scores,
     drawn,
     identity,
     table,
