@@ -27,7 +27,7 @@ import numpy as np
 
 from bayesgen.encoding.cells import refuse_infinite
 from bayesgen.encoding.literals import listed, parse_number, shown
-from bayesgen.errors import InputError, InputTypeError
+from bayesgen.errors import Facts, InputError, InputTypeError
 from bayesgen.numerics.special import Array
 
 Values = tuple  # of str, int, float or bool, all of one of these types
@@ -97,35 +97,30 @@ class Column:
             return np.full(len(self.present), np.nan)
         if self.kind != "empty" and is_text(categories) != (self.kind == "text"):
             for row in np.flatnonzero(self.present)[:1]:
-                raise InputTypeError(
-                    f"the categories of {self.label} are {form(categories)}, but",
-                    f" holds {shown(self.cell(row))}",
-                    row=row,
-                    column=self.name,
-                    advice="convert the column",
-                    place=" row {}",
-                )
+                why = f", but its categories are {form(categories)}"
+                raise self.refused(row, why, "convert the column", InputTypeError)
         return self.encode(categories)
 
     def refuse_others(self, categories: Values, what: str, advice: str) -> None:
         """Raise ValueError at the first cell that is not among `categories`, which are `what`."""
         for row in np.flatnonzero(self.encode(categories) == -1)[:1]:
-            raise InputError(
-                f"{self.label} holds {shown(self.cell(row))}",
-                f", which is not among {what} ({listed(map(shown, categories), 10)})",
-                row=row,
-                column=self.name,
-                advice=f"{advice}, or make the cell missing",
-            )
+            why = f", which is not among {what} ({listed(map(shown, categories), 10)})"
+            raise self.refused(row, why, f"{advice}, or make the cell missing")
 
-    def numbers(self) -> tuple[Array, int | None]:
-        """Return the cells as float64 (N,), and the first row whose text is no number, or None."""
+    def numbers(self, why: str, advice: str) -> Array:
+        """Return the cells as float64 (N,); InputError, as `refused`, at text that is no number."""
         if self.codes is None:
-            return self.values.astype(np.float64), None
+            return self.values.astype(np.float64)
         parsed = [parse_number(text) for text in self.values]
         wrong = np.array([*(number is None for number in parsed), False])[self.codes]
-        row = int(wrong.argmax()) if wrong.any() else None
-        return np.array([*parsed, np.nan], dtype=np.float64)[self.codes], row
+        for row in np.flatnonzero(wrong)[:1]:
+            raise self.refused(row, why, advice)
+        return np.array([*parsed, np.nan], dtype=np.float64)[self.codes]
+
+    def refused(self, row: int, why: str, advice: str, error: type[Facts] = InputError) -> Facts:
+        """Return the error that a cell cannot be used; `why` follows the cell and its row."""
+        what = f"{self.label} holds {shown(self.cell(row))}"
+        return error(what, why, row=row, column=self.name, advice=advice)
 
 
 # ------------------------------------------------------------------------------------------------

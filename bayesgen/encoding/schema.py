@@ -24,7 +24,7 @@ import numpy as np
 
 from bayesgen.encoding.cells import refuse_cells, refuse_infinite
 from bayesgen.encoding.column import Column, Values, canonical, decode, merge
-from bayesgen.encoding.literals import did_you_mean, shown
+from bayesgen.encoding.literals import did_you_mean
 from bayesgen.encoding.tables import (
     Table,
     as_table,
@@ -33,7 +33,6 @@ from bayesgen.encoding.tables import (
     refuse_no_rows,
 )
 from bayesgen.encoding.unknown import UnknownCells
-from bayesgen.errors import InputError
 from bayesgen.families.shared.codes import code_index, count_all_codes
 from bayesgen.numerics import kernels
 from bayesgen.numerics.rows import row_blocks
@@ -444,15 +443,7 @@ _OTHERWISE = "correct it or choose another kind in columns="
 
 def _numbers(column: Column, kind: str) -> Array:
     """Return a column (N,) that is not categorical as float64, or raise with value and row."""
-    values, wrong = column.numbers()
-    if wrong is not None:
-        raise InputError(
-            f"{column.label} holds {shown(column.cell(wrong))}",
-            f", but a {kind} column must hold numbers",
-            row=wrong,
-            column=column.name,
-            advice=_OTHERWISE,
-        )
+    values = column.numbers(f", but a {kind} column must hold numbers", _OTHERWISE)
     if column.codes is not None:
         refuse_infinite(values[:, None], lambda: [column.name])
     if kind == "bernoulli":

@@ -21,8 +21,7 @@ from narwhals.exceptions import DuplicateError
 from scipy import sparse
 
 from bayesgen.encoding.column import Column, from_array, from_series
-from bayesgen.encoding.literals import did_you_mean, shortened, shown
-from bayesgen.errors import InputError
+from bayesgen.encoding.literals import did_you_mean, shortened
 from bayesgen.numerics.special import Array
 
 # ------------------------------------------------------------------------------------------------
@@ -204,17 +203,11 @@ class Table:
             return native.to_numpy(np.float64, na_value=np.nan)  # pandas takes series slowly
         cells = np.empty((self.n_rows, self.n_columns))
         for j in range(self.n_columns):
-            column = self.column(j)
-            cells[:, j], row = column.numbers()
-            if row is not None:
-                raise InputError(
-                    f"{column.label} holds {shown(column.cell(row))}",
-                    f", and {estimator} takes numbers (could not convert string to float)",
-                    row=row,
-                    column=column.name,
-                    advice="MixedNB takes columns of several kinds, CategoricalNB categories "
-                    "alone; or leave the column out",
-                )
+            cells[:, j] = self.column(j).numbers(
+                f", and {estimator} takes numbers (could not convert string to float)",
+                "MixedNB takes columns of several kinds, CategoricalNB categories alone; or leave "
+                "the column out",
+            )
         return cells
 
     def name(self, j: int):

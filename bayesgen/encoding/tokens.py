@@ -284,20 +284,10 @@ def _rows(X: Array) -> list[Document]:
         raise ValueError(
             f"Found array with 0 feature(s) (shape={X.shape}) while a minimum of 1 is required."
         )
-    if X.dtype.kind not in ("f", "O"):
-        return X.tolist()
-    if X.dtype.kind == "f":
-        gap = np.isnan(X)
-    else:
-        gap = np.array([[is_missing(token) for token in row] for row in X], dtype=bool)
-    length = X.shape[1] - np.argmin(gap[:, ::-1], axis=1)
-    length[gap.all(axis=1)] = 0
-    inside = gap & (np.arange(X.shape[1]) < length[:, None])
-    if inside.any():
-        i, j = np.argwhere(inside)[0]
-        why = f" has a gap at position {j} (NaN or None before its last token); only the end of a "
-        raise _wrong(InputError, i, f"{why}row may be padded")
-    return [row[:n] for row, n in zip(X.tolist(), length, strict=True)]
+    import pandas as pd
+
+    lengths = np.where(pd.isna(X), 0, np.arange(1, X.shape[1] + 1)).max(axis=1)
+    return [row[:n] for row, n in zip(X.tolist(), lengths, strict=True)]
 
 
 def _check_tokens(document: Document, i: int) -> None:
@@ -315,13 +305,13 @@ def _check_tokens(document: Document, i: int) -> None:
         if type(token) is str:
             continue
         if is_missing(token):
-            what = "a missing token (NaN or None)"
+            what, advice = "a missing token (NaN or None)", "only the end of a row may be padded"
         elif isinstance(token, numbers.Real) and token in (float("inf"), float("-inf")):
-            what = "an infinity (inf)"
+            what, advice = "an infinity (inf)", None
         else:
             continue
         j = next(j for j, other in enumerate(document) if other is token or other == token)
-        raise _wrong(InputError, i, f" has {what} at position {j}")
+        raise _wrong(InputError, i, f" has {what} at position {j}", advice)
 
 
 def refuse_texts(documents: list[Document], split: Split, why: str) -> None:

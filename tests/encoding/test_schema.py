@@ -185,10 +185,10 @@ def test_new_rows_have_the_columns_of_training():
 def test_text_and_numbers_do_not_meet_in_encode():
     schema = TableSchema.learn(pd.DataFrame({"a": [1, 2], "b": ["x", "y"]}), every="categorical")
     with pytest.raises(
-        TypeError, match="categories of column 'a' are numbers, but row 1 holds '1'"
+        TypeError, match="column 'a' holds '1' in row 1, but its categories are numbers"
     ):
         schema.encode(pd.DataFrame({"a": [None, "1"], "b": ["x", "x"]}))
-    with pytest.raises(TypeError, match="categories of column 'b' are text, but row 0 holds 5"):
+    with pytest.raises(TypeError, match="column 'b' holds 5 in row 0, but its categories are text"):
         schema.encode(pd.DataFrame({"a": [1], "b": [5]}))
     # what a reader makes of an empty column is no contradiction
     blank = pd.DataFrame({"a": [1], "b": [NAN]})
