@@ -151,7 +151,6 @@ class Reader:
 
     saved: ClassVar[tuple[str, ...]] = ("n_features", "names", "encoder")  # in a model file
     sums_missing: ClassVar[bool] = False  # predictions are summed over what a cell may be
-    doubts: ClassVar[bool] = False  # whether `warn_of_doubts` says anything
     shares: ClassVar[bool] = False  # the table of `Rows` that another reader has checked
 
     # -- rows --------------------------------------------------------------------------------

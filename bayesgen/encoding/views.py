@@ -112,7 +112,8 @@ class BinnedTable(TableSchema):
             missing, all, or none.
         """
         refuse_unknown("missing", missing, get_args(MissingCells))
-        refuse_few_bins(n_bins)
+        if not isinstance(n_bins, int | np.integer) or n_bins < 2:
+            raise ValueError(f"n_bins must be a whole number of at least 2, got {n_bins!r}")
         schema = TableSchema.learn(rows.table, columns, categories)
         other = set(schema.kinds) - {"gaussian", "categorical", "bernoulli"}
         if other:
@@ -135,11 +136,11 @@ class BinnedTable(TableSchema):
             if kind != "gaussian":
                 ends.append(())
             elif name in declared:
-                ends.append(rising_ends(declared[name], "cuts", name))
+                ends.append(_declared_ends(declared[name], name))
             elif coded[j] and not len(seen):
                 ends.append(None)
             else:
-                ends.append(ends_with_spike(seen, n_bins))
+                ends.append(_learned_ends(seen, n_bins))
         return cls(**vars(schema), cuts=tuple(ends), missing=tuple(coded.tolist()))
 
     @property
@@ -178,9 +179,8 @@ class BinnedTable(TableSchema):
         return super().decode(values)
 
 
-def spike_of(values: Array) -> float | None:
+def _spike_of(seen: Array) -> float | None:
     """Return the value of 30 % of the cells or more, if the others have at least four values."""
-    seen = values[~np.isnan(values)]
     if not len(seen):
         return None
     quartiles = np.quantile(seen, _QUARTILES, method="lower")
@@ -191,34 +191,23 @@ def spike_of(values: Array) -> float | None:
     return spike
 
 
-def quantile_ends(seen: Array, n_bins: int) -> tuple[float, ...]:
-    """Return rising ends of at most `n_bins` bins of equal mass; no bin below all values."""
-    inner = np.quantile(seen, np.arange(1, n_bins) / n_bins) if len(seen) else []
-    ends = np.unique(inner)
-    return tuple(ends[ends > seen.min(initial=np.inf)].tolist())
+def _learned_ends(seen: Array, n_bins: int) -> tuple[float, ...]:
+    """Return rising ends of at most `n_bins` bins of equal mass, and of one more for a spike."""
+    spike, around = _spike_of(seen), []
+    if spike is not None:
+        around = [*[spike] * bool(seen.min() < spike), np.nextafter(spike, np.inf)]
+        seen = seen[seen != spike]
+    inner = np.quantile(seen, np.arange(1, n_bins) / n_bins) if len(seen) else np.zeros(0)
+    inner = inner[inner > seen.min(initial=np.inf)]  # no bin below all values
+    return tuple(np.unique([*inner, *around]).tolist())
 
 
-def ends_with_spike(seen: Array, n_bins: int) -> tuple[float, ...]:
-    """Return `quantile_ends`, with one more bin for a spike."""
-    spike = spike_of(seen)
-    if spike is None:
-        return quantile_ends(seen, n_bins)
-    around = [*[spike] * bool(seen.min() < spike), np.nextafter(spike, np.inf)]
-    return tuple(np.unique([*quantile_ends(seen[seen != spike], n_bins), *around]).tolist())
-
-
-def rising_ends(declared, argument: str, name) -> tuple[float, ...]:
+def _declared_ends(declared, name) -> tuple[float, ...]:
     """Return ends of bins that the user declares for column `name`."""
     ends = np.asarray(declared, dtype=np.float64)
     if ends.ndim != 1 or not np.all(np.diff(ends) > 0) or not np.isfinite(ends).all():
-        raise ValueError(f"{argument} of column {name!r} must be rising finite numbers")
+        raise ValueError(f"cuts of column {name!r} must be rising finite numbers")
     return tuple(ends.tolist())
-
-
-def refuse_few_bins(n_bins) -> None:
-    """Raise unless `n_bins` is a number of bins."""
-    if not isinstance(n_bins, int | np.integer) or n_bins < 2:
-        raise ValueError(f"n_bins must be a whole number of at least 2, got {n_bins!r}")
 
 
 def _n_bins(ends: tuple[float, ...] | None) -> int:

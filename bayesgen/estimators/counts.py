@@ -1,7 +1,7 @@
 """Bits and counts: BernoulliNB, MultinomialNB, PoissonNB."""
 
 from dataclasses import KW_ONLY, dataclass
-from typing import ClassVar, Self
+from typing import Self
 
 import numpy as np
 from scipy import sparse
@@ -28,7 +28,6 @@ class Bits(Reader):
     """Columns of bits, or of numbers with a threshold."""
 
     binarize: float | None = 0.0
-    doubts: ClassVar[bool] = True
 
     def encode(self, rows: Rows) -> Matrix:
         """Return (N, D) 0 and 1; NaN where a cell is missing."""
@@ -179,7 +178,6 @@ class Counts(Reader):
 
     missing: str = "marginalised"
     whole_numbers: bool = False  # whether others are doubtful
-    doubts: ClassVar[bool] = True
 
     def warn_of_doubts(self, rows: Rows) -> None:
         """Warn of the first cell of a table that is no whole number."""

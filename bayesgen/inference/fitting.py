@@ -205,8 +205,7 @@ class Learner:
             groups = copied_rows(X, labels_of(y), "each counts as a row")
         reader, rows = self._labelled(self.reader, X, y, sample_weight, groups=groups)
         reader, read = reader.learnt(rows.X, True)
-        if reader.doubts:
-            reader.warn_of_doubts(read)
+        reader.warn_of_doubts(read)
         fitted = self.fit_read(reader, rows._replace(X=read))
         return self._keep(fitted, X, y, sample_weight).with_training(groups=groups)
 
