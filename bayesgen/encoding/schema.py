@@ -298,7 +298,8 @@ class TableSchema:
         for j, entry in enumerate(entries):
             if entry is not None and j not in nominal:
                 raise ValueError(
-                    f"categories: {table.label(j)} is not categorical; name it so in columns="
+                    f"categories: column {table.name(j)!r} is not categorical; name it so in "
+                    "columns="
                 )
         cells = table.numbers
         occurring = None

@@ -214,10 +214,6 @@ class Table:
         """Return the name of column j; j, where columns have no names."""
         return j if self.names is None else self.names[j]
 
-    def label(self, j: int) -> str:
-        """Return what errors call column j."""
-        return f"column {self.name(j)!r}"
-
     def column(self, j: int, /) -> Column:
         """Return column j; TypeError or ValueError if a cell cannot be read."""
         if j in self._texts:

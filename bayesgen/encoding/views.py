@@ -276,27 +276,11 @@ class TableView:
     def see(self, rows: Rows, of_training: bool) -> Array:
         """Return the rows as seen (N, P); missing cells of training rows are filled."""
         X = self.of_cells(rows.cells(self.schema))
-        return self.filled(X) if of_training else X
+        return np.where(np.isnan(X), self.centre, X) if of_training else X
 
     def of_cells(self, cells: Array) -> Array:
         """See cells (N, D) of the schema as (N, P); NaN where missing."""
         return np.column_stack([self._column(cells, j) for j in range(cells.shape[1])])
-
-    def filled(self, X: Array) -> Array:
-        """Fill the missing cells of training rows (N, P)."""
-        return np.where(np.isnan(X), self.centre, X)
-
-    @property
-    def origin(self) -> Array:
-        """Return the position (P,) in the table of what each column of the view shows."""
-        kinds = zip(self.schema.kinds, self._indicated, strict=True)
-        widths = [len(codes) if kind == "categorical" else 1 for kind, codes in kinds]
-        return np.repeat(np.arange(len(widths)), widths)
-
-    @property
-    def n_columns(self) -> int:
-        """Return P."""
-        return len(self.origin)
 
     @cached_property
     def _indicated(self) -> list[Array]:

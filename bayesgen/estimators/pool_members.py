@@ -149,7 +149,7 @@ def _choose_for_table(
         if candidate.of_reals and not {*schema.kinds} & {*REAL}:
             continue
         view = None if candidate.view is None else TableView.learn(schema, cells, candidate.view)
-        n_columns = len(schema.kinds) if view is None else view.n_columns
+        n_columns = len(schema.kinds) if view is None else len(view.centre)
         size = Size(len(encoded), n_classes, n_columns, seed)
         if not n_columns:
             left_out[candidate.name] = "no category is in two rows, and there are no numbers"
