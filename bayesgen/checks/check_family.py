@@ -34,7 +34,7 @@ from bayesgen.families.names import CLASS, FEATURE, FEATURE_BIS, OBS
 from bayesgen.families.shared.graph_rows import (
     at_a_point,
     declared,
-    numpy_mode,
+    observed_log_densities,
     of_family,
     points,
 )
@@ -198,9 +198,7 @@ def _shaped(case: Case, density: Array, lead: tuple[int, ...], n_rows: int) -> A
 
 def _densities(case: Case, X: Array, what: str = "row") -> "pd.DataFrame":
     """Compare `log_likelihood` with PyMC's log density of every row in every class."""
-    import pytensor
     from pymc.exceptions import ImputationWarning
-    from pymc.logprob.basic import conditional_logp
 
     family, n_classes = case.prior.family, len(case.classes)
     with warnings.catch_warnings():
@@ -212,12 +210,7 @@ def _densities(case: Case, X: Array, what: str = "row") -> "pd.DataFrame":
         return skipped(DENSITIES, "log p(x | y)", why)
     if len(model.observed_RVs) != 1:
         raise ValueError("to_pymc must observe rows as one variable, with dims (obs_id, feature)")
-    free = {v: v.type(name=v.name) for v in model.free_RVs}
-    (x,) = model.observed_RVs
-    value = model.rvs_to_values[x]
-    log_p = conditional_logp({**free, x: value}, warn_rvs=False)[value]
-    mode = numpy_mode("fast_compile")
-    f = pytensor.function([*free.values()], log_p, mode=mode, on_unused_input="ignore")
+    log_densities = observed_log_densities(model)
     by_family, by_graph = [], []
     for point in points(model):
         values = at_a_point(model, [*tensors.values()], point)
@@ -226,7 +219,7 @@ def _densities(case: Case, X: Array, what: str = "row") -> "pd.DataFrame":
         columns = []
         for c in range(n_classes):
             model["y"].set_value(np.full(len(X), c, model["y"].dtype))
-            cells = f(*(np.asarray(point[v], v.dtype) for v in free))
+            (cells,) = log_densities(point)
             columns.append(cells.reshape(len(X), -1).sum(axis=1))
         by_graph.append(np.stack(columns, axis=1))
     return _same_densities({"log_likelihood": by_family, "to_pymc": by_graph}, what)

@@ -49,7 +49,7 @@ from bayesgen.inference.nuts import Sampler
 from bayesgen.io import storage
 from bayesgen.numerics.special import Array, generator, log_sum_exp
 from bayesgen.posterior.fitted import Fitted, is_pool, no_density
-from bayesgen.posterior.model import ClassModel, ClassStats, is_generative
+from bayesgen.posterior.model import ClassModel, ClassStats
 from bayesgen.predict import plug_ins, tables
 from bayesgen.predict.draws import IntervalRequest
 from bayesgen.predict.leave_one_out import training_rows
@@ -70,7 +70,7 @@ if TYPE_CHECKING:
 def _no_density(what: str, clf) -> None:
     """Raise where rows have no density: scikit-learn tells it by the attribute."""
     of_members = what == "typicality" and is_pool(clf)  # whose densities do
-    if not (of_members or is_generative(clf._family_type)):
+    if clf._family_type.discriminative and not of_members:
         raise NotImplementedError(no_density(what, type(clf).__name__))
 
 

@@ -35,7 +35,6 @@ from bayesgen.families.shared.graph_rows import (
     container,
     evaluated,
     likely_point,
-    log_p_of,
     name_of,
     points,
     rebuilt,
@@ -520,7 +519,7 @@ def family_of(model, label: str) -> PyMCFamily:
     _refuse_taken_names(roles)
     if not PyMCFamily(roles).params:
         raise ValueError("the model has no free variable that rows could depend on")
-    point, expected = likely_point(model, log_p_of(model))
+    point, expected = likely_point(model)
     values = {v.name: point[v] for v in roles.free}
     every = [point[v][None] for v in roles.free]
 

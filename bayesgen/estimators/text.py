@@ -234,7 +234,9 @@ class MarkovNB(GenerativeClassifier):
         prior, seen = fitted.posterior.prior, fitted.family
         family: Any = prior.family  # with tables for the contexts of `posterior_`
         family = replace(family, grams=seen.grams, counts=0.0 * seen.counts)  # type: ignore[attr-defined]
-        fitted = fitted.with_posterior(prior=replace(prior, family=family))
+        posterior: Any = fitted.posterior
+        posterior = replace(posterior, prior=replace(prior, family=family))
+        fitted = replace(fitted, posterior=posterior)
         return trees.to_pymc(fitted, X, y, likelihood, observed, X_new)
 
     def _advise(self) -> None:

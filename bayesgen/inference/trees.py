@@ -29,7 +29,7 @@ from bayesgen.inference import nuts
 from bayesgen.numerics.rows import class_counts
 from bayesgen.numerics.special import Array, generator
 from bayesgen.posterior.fitted import Fitted, LabelledRows
-from bayesgen.posterior.model import ClassModel, split_chains
+from bayesgen.posterior.model import ClassModel
 
 if TYPE_CHECKING:
     import pymc as pm
@@ -55,7 +55,7 @@ def draw_posterior(
         )
         draws = fit
     rng = generator(random_state)
-    drawn = split_chains(exact.model.draw(rng, draws * chains), chains)
+    drawn = exact.draw(rng, draws, chains)
     posterior = tree.draws_dataset(drawn, exact.model.params, fitted.coords)
     free = exact.prior.family.pymc_coordinates(drawn, exact.stats.features)
     coordinates = tree.with_draws({k: v for k, v in free.items() if k not in drawn})

@@ -312,10 +312,6 @@ class Fitted:
         """Return the same with what has become known of the training rows."""
         return replace(self, training=replace(self.training, **facts))
 
-    def with_posterior(self, **parts) -> "Fitted":
-        """Return the same with other parts of the posterior."""
-        return replace(self, posterior=replace(self.posterior, **parts))
-
 
 def no_density(what: str, name: str) -> str:
     """Why a discriminative classifier cannot have it."""

@@ -77,7 +77,7 @@ class ClassModel(Record):
     @property
     def generative(self) -> bool:
         """Return whether rows have a density and classes weights, not p(y | x, theta) alone."""
-        return is_generative(self.family)
+        return not self.family.discriminative
 
     def stats(
         self,
@@ -272,11 +272,6 @@ def declare_probability(log_joint):
     return pm.Deterministic("class_probability", probability, dims=(NEW_OBS, CLASS))
 
 
-def is_generative(family: Family | type[Family]) -> bool:
-    """Return whether a family describes rows; nothing else asks if it is discriminative."""
-    return not family.discriminative
-
-
 def split_chains(draws: Mapping[str, Array], chains: int) -> dict[str, Array]:
     """{name: (chains * n, ...)} to {name: (chains, n, ...)}."""
     return {k: v.reshape(chains, -1, *v.shape[1:]) for k, v in draws.items()}
@@ -291,7 +286,7 @@ def draw_shape(family: Family, theta: Theta) -> tuple[int, ...]:
 
 def log_class_weights(family: Family, theta: Theta) -> Array:
     """Return (..., C) log pi of draws; of a discriminative model, which has none, (C,) zeros."""
-    if is_generative(family):
+    if not family.discriminative:
         return log_weights(theta[CLASS_WEIGHTS])
     name, dims = next((k, d) for k, d in family.params.items() if CLASS in d)
     return np.zeros(np.shape(theta[name])[dims.index(CLASS) - len(dims)])

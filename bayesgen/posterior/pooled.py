@@ -32,7 +32,7 @@ from bayesgen.families.errors import UndefinedEstimateError
 from bayesgen.families.names import CLASS, MEMBER, Method
 from bayesgen.families.shared.ngrams import without_lone_tokens
 from bayesgen.numerics.rows import Matrix, row_blocks
-from bayesgen.numerics.special import Array, log_softmax
+from bayesgen.numerics.special import Array, log_softmax, log_sum_exp
 from bayesgen.posterior.drawn import largest_good_k, smoothed_weights
 from bayesgen.posterior.interface import (
     BLOCK,
@@ -158,7 +158,8 @@ class Exponents(NamedTuple):
         p[in_logs] = 1.0
         log_p = np.log(p, out=p)
         for rows, odds in self._by_rows(evidence[in_logs]):
-            log_p[in_logs[rows]] = log_mean_exp(_log_probabilities(odds)).T
+            log_sum = log_sum_exp(_log_probabilities(odds))
+            log_p[in_logs[rows]] = (log_sum - np.log(odds.shape[-1])).T
         return log_p
 
     def _by_rows(self, evidence: Evidence) -> Iterator[tuple[slice, Array]]:
@@ -198,7 +199,7 @@ class Exponents(NamedTuple):
             tail = np.flatnonzero(log_w.max(axis=1) > np.log(_TAME / ratio.shape[1]))
             if len(tail):
                 log_w[tail], k[rows.start + tail] = smoothed_weights(ratio[tail])
-            log_p_without[rows] = log_softmax(log_mean_exp(log_p + log_w).T)
+            log_p_without[rows] = log_softmax(log_sum_exp(log_p + log_w).T)
         again = np.where(weight >= _HEAVY * weight.sum(), np.inf, k)
         for i in np.argsort(-again, kind="stable")[:_REFITS] if len(codes) > 1 else ():
             if again[i] > largest_good_k(self.n_draws):
@@ -239,13 +240,6 @@ def _log_probabilities(odds: Array) -> Array:
     z -= z.max(axis=0)
     z -= np.log(np.exp(z).sum(axis=0))
     return z
-
-
-def log_mean_exp(values: Array) -> Array:
-    """Log of the mean of exp over the last axis."""
-    top = values.max(axis=-1)
-    mean: Array = np.log(np.exp(values - top[..., None]).mean(axis=-1)) + top
-    return mean
 
 
 # ------------------------------------------------------------------------------------------------

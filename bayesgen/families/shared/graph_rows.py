@@ -174,13 +174,15 @@ def points(model) -> Iterator[dict[Tensor, Array]]:
     yield {v: np.asarray(centre[v.name]) for v in model.free_RVs}
 
 
-def likely_point(
-    model, log_p: Callable[[Mapping[Tensor, Array]], float]
-) -> tuple[dict[Tensor, Array], float]:
-    """Return the most likely prior draw; the centre where rows have no density under any."""
+def likely_point(model) -> tuple[dict[Tensor, Array], float]:
+    """Return the most likely prior draw, and the model's own log density of what is observed.
+
+    The centre, where rows have no density under any draw.
+    """
     best: tuple[dict[Tensor, Array], float] = {}, -np.inf
+    log_densities = observed_log_densities(model)
     for i, point in enumerate(points(model)):
-        value = log_p(point)
+        value = float(sum(np.sum(cells) for cells in log_densities(point)))
         if not best[0] or (np.isfinite(value) and not value <= best[1]):
             best = point, value
         if i == _POINTS - 1 and np.isfinite(best[1]):
@@ -522,22 +524,25 @@ class GraphRows:
 # Whether a row has a density of its own.
 
 
-def log_p_of(model) -> Callable[[Mapping[Tensor, Array]], float]:
-    """Return the model's own log density of what is observed, at free variables."""
+def observed_log_densities(model) -> Callable[[Mapping[Tensor, Array]], list[Array]]:
+    """Return free variables to PyMC's log densities of the cells of each observed variable."""
     import pytensor
     from pymc.logprob.basic import conditional_logp
 
     values = {v: v.type(name=v.name) for v in model.free_RVs}
     observed = {v: model.rvs_to_values[v] for v in model.observed_RVs}
     terms = conditional_logp(values | observed, warn_rvs=False)
-    log_p = in_double(sum(terms[value].sum() for value in observed.values()))
     f = pytensor.function(
-        [*values.values()], log_p, mode=numpy_mode("fast_compile"), on_unused_input="ignore"
+        [*values.values()],
+        [in_double(terms[value]) for value in observed.values()],
+        mode=numpy_mode("fast_compile"),
+        on_unused_input="ignore",
     )
 
-    def at(point: Mapping[Tensor, Array]) -> float:
+    def at(point: Mapping[Tensor, Array]) -> list[Array]:
         with np.errstate(all="ignore"):
-            return float(f(*(np.asarray(point[v], v.dtype) for v in values)))
+            cells: list[Array] = f(*(np.asarray(point[v], v.dtype) for v in values))
+        return cells
 
     return at
 
@@ -655,8 +660,7 @@ def of_family(family, sizes: Mapping[str, int], X=None) -> GraphRows:
     graph = GraphRows(theta, family.params, [label], parts, masks, length, order)
     if X is None:
         return graph
-    log_p = log_p_of(model)
-    point, expected = likely_point(model, log_p)
+    point, expected = likely_point(model)
     theta_values = dict(zip(theta, at_a_point(model, [*theta.values()], point), strict=True))
     try:
         return believed(
