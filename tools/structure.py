@@ -59,7 +59,7 @@ FIGURES = {
     "predict_proba: file changes": Figure(16, 10, 15),
     "interval: file changes": Figure(64, 25, 37),
     "explain: file changes": Figure(122, 60, 41),
-    "report: file changes": Figure(1751, 800, 462),
+    "report: file changes": Figure(1751, 800, 461),
     "lines of tests": Figure(40_632, 20_000, 23_350),
 }
 LAYOUT = (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT)
