@@ -31,8 +31,8 @@ from .estimators import (
 )
 from .estimators.from_pymc import from_pymc as from_pymc
 from .estimators.selection import MutualInformationSelector as MutualInformationSelector
-from .explain.mutual_information import mutual_information as mutual_information
-from .explain.top_words import top_words as top_words
+from .explain.features import mutual_information as mutual_information
+from .explain.features import top_words as top_words
 from .families.errors import (
     MissingCapabilityError as MissingCapabilityError,
     NoClosedFormError as NoClosedFormError,

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from bayesgen.encoding.reader import validated
 from bayesgen.estimators import BernoulliNB, GenerativeClassifier
 from bayesgen.estimators.arguments import Labels, PerRow, RowsLike
-from bayesgen.explain.mutual_information import PlugIn, mutual_information
+from bayesgen.explain.features import PlugIn, mutual_information
 from bayesgen.numerics.special import Array
 
 

@@ -41,7 +41,7 @@ from bayesgen.posterior.drawn import MonteCarloWarning
 from bayesgen.posterior.fitted import Fitted
 from bayesgen.posterior.model import log_weights
 from bayesgen.posterior.pooled import Member, MemberRows
-from bayesgen.predict import incomplete, probabilities
+from bayesgen.predict import probabilities
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -153,7 +153,7 @@ def _terms(question: Question, rows) -> Terms:
         return _of_independent(question, names, x)
     present = ~np.isnan(x) & ~_covariates(family, x.shape[1])
     cells = MaskedTable(present, lambda at, keep: np.where(keep | ~present[at], x[at], np.nan))
-    return _by_orders(question, names, cells, partial(incomplete.predictive, fitted))
+    return _by_orders(question, names, cells, partial(probabilities.predictive_of_encoded, fitted))
 
 
 def _refuse_large(n_rows: int, n_features: int) -> None:
