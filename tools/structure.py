@@ -46,8 +46,8 @@ class Figure(NamedTuple):
 
 
 FIGURES = {
-    "lines of code": Figure(42_669, 25_000, 25_850),
-    "modules": Figure(213, 150, 152),
+    "lines of code": Figure(42_669, 25_000, 25_830),
+    "modules": Figure(213, 150, 150),
     "circles": Figure(0, 0, 0),
     "private calls across folders": Figure(0, 0, 0),
     "pool fit: tables built": Figure(2, 1, 1),
