@@ -35,7 +35,12 @@ def drawn(model, names, n=5):
 def test_it_is_that_of_predict_posterior(name):
     make, X = CASES[name]
     clf, few = make().fit(X, Y), take(X, np.arange(7))
-    of_graph = drawn(clf.to_pymc(observed=False, X_new=few), clf.prior_.params)
+    model = clf.to_pymc(observed=False, X_new=take(X, np.arange(8, 11)))
+    new = clf.to_pymc(observed=False, X_new=few)
+    # other and more rows need no other model
+    rows = {v.name: v.get_value() for v in new.data_vars if v.name.startswith("new_")}
+    pm.set_data(rows, model=model, coords={"new_obs_id": new.coords["new_obs_id"]})
+    of_graph = drawn(model, clf.prior_.params)
     of_draws = clf.with_posterior(of_graph.drop_vars("class_probability"))
     p = of_draws.predict_posterior(few)
     p = p["predictions"]["class_probability"].values

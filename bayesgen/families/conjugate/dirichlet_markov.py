@@ -257,13 +257,16 @@ class DirichletMarkov(ConjugateFamily):
 
     def pymc_log_likelihood(self, X: Array, theta, *, prefix: str = ""):
         """Sums over the n-grams of each document, whose contexts this family must have."""
+        import pymc as pm
         import pytensor.tensor as pt
 
         docs = ngrams.DocumentCounts.count(X, self.order, self.n_tokens)
         context = self.index.prefixes.find(docs.grams[:, :-1])
         if len(context) and context.min() < 0:
             raise ValueError("the documents have contexts that this family does not have")
-        table = pt.log(theta["theta"][:, context, docs.grams[:, -1]]).T
+        place = pm.Data(f"{prefix}ngrams_context", context.astype(np.int64))
+        token = pm.Data(f"{prefix}ngrams_token", docs.grams[:, -1].astype(np.int64))
+        table = pt.log(theta["theta"][:, place, token]).T
         return sum_cells(f"{prefix}ngrams", docs.matrix(), table)
 
     def linear_form(self, theta: Theta | None) -> tuple[Array, Array]:

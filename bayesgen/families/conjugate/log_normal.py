@@ -16,7 +16,7 @@ import numpy as np
 from bayesgen.families.conjugate.normal_inverse_gamma import GaussianStats, NormalInverseGamma
 from bayesgen.families.contract import Tensors, Theta
 from bayesgen.families.errors import NotLinearError
-from bayesgen.families.shared.pymc_parts import observe_cells
+from bayesgen.families.shared.pymc_parts import log_likelihood_of_cells, observe_cells
 from bayesgen.numerics.rows import Matrix
 from bayesgen.numerics.special import Array
 
@@ -106,5 +106,7 @@ class LogNormal(NormalInverseGamma):
 
     def pymc_log_likelihood(self, X: Matrix, theta, *, prefix: str = ""):
         """Return (N, C) tensor, over the observed cells of the live columns."""
-        normal = super().pymc_log_likelihood(self.cells(X), theta, prefix=prefix)
-        return normal + self._log_slope(X)[:, None]
+        import pymc as pm
+
+        cells = pm.LogNormal.dist(theta["mu"], self._sd(theta))
+        return log_likelihood_of_cells(prefix, X, cells, self.live)

@@ -415,11 +415,13 @@ def log_likelihood_of_cells(prefix: str, X: Matrix, distribution: Tensor, counte
     counted : as in `observe_cells`
     """
     import pymc as pm
+    import pytensor.tensor as pt
 
     seen = ~np.isnan(X) & counted
     x = pm.Data(f"{prefix}rows", np.where(seen, X, 0.0))[:, None, :]
     mask = pm.Data(f"{prefix}seen", seen.astype(np.float64))[:, None, :]
-    return (mask * pm.logp(distribution, x)).sum(axis=-1)
+    inside = pt.switch(mask, x, 1.0)  # a fill-in need not be in the support
+    return (mask * pm.logp(distribution, inside)).sum(axis=-1)
 
 
 def sum_cells(name: str, cells: sparse.csr_matrix, table):
@@ -428,17 +430,19 @@ def sum_cells(name: str, cells: sparse.csr_matrix, table):
     Parameters
     ----------
     name : str
-        Of the data containers that hold the cells, one row after another.
+        Of the data containers that hold the cells, one row after another, and where each row ends:
+        they say how many rows there are.
     cells : (N, R)
     table : tensor (R, C)
     """
     import pymc as pm
     import pytensor.tensor as pt
 
-    row = pm.Data(f"{name}_row", np.repeat(np.arange(cells.shape[0]), np.diff(cells.indptr)))
+    end = pm.Data(f"{name}_end", cells.indptr[1:].astype(np.int64))
     place = pm.Data(f"{name}_at", cells.indices.astype(np.int64))
     count = pm.Data(f"{name}_count", cells.data.astype(np.float64))
-    zeros = pt.zeros((cells.shape[0], table.shape[1]))
+    row = pt.searchsorted(end, pt.ones_like(place).cumsum())
+    zeros = pt.zeros((end.shape[0], table.shape[1]))
     return zeros[row].inc(count[:, None] * table[place])
 
 
