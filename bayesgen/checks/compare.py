@@ -22,7 +22,6 @@ from bayesgen.posterior.fitted import (
     Fitted,
     LabelledRows,
     at_training_rows,
-    fitted_models,
     fitted_of,
     through_pipelines,
 )
@@ -103,6 +102,22 @@ def compare_predictives(clf: Any, X: Any, y: Any) -> "ResultTable":
     rows = rows_of_each(clf, X)
     tables = {name: _compared(fitted_one, rows[name], y) for name, fitted_one in fitted.items()}
     return _printed(side_by_side(tables), f"{len(tables)} models")
+
+
+def fitted_models(models: Mapping[str, Any], function: str) -> dict[str, Fitted]:
+    """Return what each of {name: fitted classifier or pool} has learnt; refuse unequal classes."""
+    fits = {
+        name: fitted_of(clf, f"model {name!r}: {function}", pools=True)
+        for name, clf in models.items()
+    }
+    (first, reference), *others = fits.items()
+    for name, fitted in others:
+        if not np.array_equal(fitted.classes, reference.classes):
+            raise ValueError(
+                f"the models differ in their classes: {first!r} has "
+                f"{reference.classes.tolist()}, {name!r} has {fitted.classes.tolist()}"
+            )
+    return fits
 
 
 def _printed(table: "xr.Dataset", what: str) -> "ResultTable":

@@ -62,9 +62,8 @@ def compare(
     """
     import numpy as np
 
-    from bayesgen.checks.compare import compare_models, compare_predictives
+    from bayesgen.checks.compare import compare_models, compare_predictives, fitted_models
     from bayesgen.cli.columns import models_with_rows
-    from bayesgen.posterior.fitted import fitted_models
 
     names: list[str] = []
     for path in models:

@@ -94,8 +94,8 @@ def fit(
     bayesgen fit sms.tsv --target label --model markov --text text -o sms.nc
     """
     from bayesgen.cli import columns, files, learning
+    from bayesgen.encoding.tables import KeptRows
     from bayesgen.estimators.summary import summary
-    from bayesgen.posterior.fitted import KeptRows
 
     files.check_output(output, data)
     table = files.open_table(data, reading)

@@ -11,9 +11,10 @@ are missing; infinity, dates and cells of other types are refused with the colum
     array([39.1,  nan])
 """
 
+import sys
 from collections import Counter
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import narwhals.stable.v2 as nw
 import numpy as np
@@ -301,3 +302,49 @@ def refuse_no_rows(n_rows: int, n_columns: int) -> None:
             f"Found array with 0 sample(s) (shape=({n_rows}, {n_columns})) while a minimum of 1 "
             "is required."
         )
+
+
+# ------------------------------------------------------------------------------------------------
+# Rows that are kept while they are in memory anyway.
+
+_MOST = 64 << 20  # bytes: more are not kept alive
+_LOOKED_AT = 200  # objects whose size is taken for that of all
+
+
+class KeptRows(NamedTuple):
+    """What `fit` was given, by reference."""
+
+    X: Any
+    y: Any
+    sample_weight: Any = None
+
+
+def kept(X, y, sample_weight) -> KeptRows | None:
+    """Return a reference to rows of at most 64 MiB; None for more, and for unknown sizes."""
+    size = sum(_size(values) for values in (X, y, sample_weight) if values is not None)
+    return KeptRows(X, y, sample_weight) if size <= _MOST else None
+
+
+def _size(values) -> float:
+    """Return the bytes that a reference keeps alive, about; infinite where nothing tells."""
+    if isinstance(values, list | tuple):
+        return sys.getsizeof(values) + _size_of_objects(values)
+    if isinstance(values, np.ndarray):
+        base = values.base if isinstance(values.base, np.ndarray) else values  # a view keeps all
+        objects = values.ravel() if values.dtype.kind == "O" else ()
+        return base.nbytes + _size_of_objects(objects)
+    if hasattr(values, "memory_usage"):  # pandas
+        return float(np.sum(values.memory_usage(deep=True)))
+    if hasattr(values, "estimated_size"):  # polars
+        return float(values.estimated_size())
+    if hasattr(values, "tocsr"):
+        return 16.0 * values.nnz + 8.0 * values.shape[0]
+    size = getattr(values, "nbytes", None)
+    return float(size) if isinstance(size, int | np.integer) else np.inf
+
+
+def _size_of_objects(values) -> float:
+    """Return the bytes of Python objects, about, from some of them."""
+    some = values[:: 1 + len(values) // _LOOKED_AT]
+    sizes = [_size(v) if isinstance(v, list | tuple) else sys.getsizeof(v) for v in some]
+    return float(np.mean(sizes)) * len(values) if sizes else 0.0

@@ -20,6 +20,7 @@ import numpy as np
 
 from bayesgen.datatree.tree import POSTERIOR, posterior_group, read_draws
 from bayesgen.encoding.reader import Reader
+from bayesgen.encoding.tables import kept
 from bayesgen.errors import InputError
 from bayesgen.estimators.arguments import Labels, PerRow, RowsLike, make_constructor
 from bayesgen.estimators.classifier import GenerativeClassifier
@@ -45,7 +46,7 @@ from bayesgen.inference.trees import sampled_tree, tree_of, with_draws
 from bayesgen.numerics.rows import Matrix, class_counts, has_nan
 from bayesgen.numerics.special import Array
 from bayesgen.posterior.drawn import DrawnPosterior
-from bayesgen.posterior.fitted import GIVEN, Fitted, Training, kept
+from bayesgen.posterior.fitted import GIVEN, Fitted, Training
 from bayesgen.posterior.model import ClassModel, ClassStats
 
 if TYPE_CHECKING:

@@ -28,7 +28,7 @@ from bayesgen.encoding.labels import (
 from bayesgen.encoding.labels import weights as weights_of_rows
 from bayesgen.encoding.reader import Reader, Rows
 from bayesgen.encoding.suspects import ColumnWarning, CopiedRowsWarning, copied_rows
-from bayesgen.encoding.tables import n_rows, refuse_elsewhere
+from bayesgen.encoding.tables import kept, n_rows, refuse_elsewhere
 from bayesgen.encoding.views import TableView
 from bayesgen.errors import refuse_not_positive, refuse_unknown, warn
 from bayesgen.estimators.arguments import Labels, PerRow, RowsLike, make_constructor
@@ -49,7 +49,7 @@ from bayesgen.inference.fitting import Unlabelled
 from bayesgen.io import storage
 from bayesgen.numerics.rows import class_counts
 from bayesgen.numerics.special import Array, integer_seed
-from bayesgen.posterior.fitted import Fitted, Training, kept
+from bayesgen.posterior.fitted import Fitted, Training
 from bayesgen.posterior.model import ClassModel, declare_probability
 from bayesgen.posterior.pooled import (
     INTERCEPT_SCALE,

@@ -13,7 +13,7 @@ from bayesgen.datatree.fit import fit_dataset, read_fit
 from bayesgen.datatree.tree import CONSTANT_DATA, FIT, LEAVE_ONE_OUT, TRAINING_ROWS
 from bayesgen.encoding.labels import by_name, is_labelled, labels_of
 from bayesgen.encoding.reader import Reader
-from bayesgen.encoding.tables import is_table
+from bayesgen.encoding.tables import KeptRows, is_table
 from bayesgen.families.names import CLASS, CONTEXT, OBS, TOKEN
 from bayesgen.inference.chosen_priors import PriorChoice
 from bayesgen.inference.trees import tree_of, with_draws
@@ -21,7 +21,7 @@ from bayesgen.io import storage
 from bayesgen.numerics.special import Array
 from bayesgen.posterior.drawn import DrawnPosterior
 from bayesgen.posterior.exact import ExactPosterior
-from bayesgen.posterior.fitted import Fitted, KeptRows, Training
+from bayesgen.posterior.fitted import Fitted, Training
 from bayesgen.predict.left_out import LeftOut
 from bayesgen.version import __version__
 

@@ -11,10 +11,11 @@ from scipy import stats as distributions
 from bayesgen.datatree import tree
 from bayesgen.datatree.tree import POSTERIOR, SAMPLE_STATS
 from bayesgen.encoding.literals import listed, one_line, without_controls
+from bayesgen.encoding.tables import KeptRows
 from bayesgen.families.names import BOUND, CATEGORY, CLASS, FEATURE, FEATURE_BIS, MEMBER
 from bayesgen.inference.unlabelled import unlike_labelled
 from bayesgen.numerics.special import Array
-from bayesgen.posterior.fitted import Fitted, KeptRows, Training
+from bayesgen.posterior.fitted import Fitted, Training
 from bayesgen.posterior.pooled import PooledPosterior
 from bayesgen.predict.draws import IntervalRequest
 from bayesgen.predict.leave_one_out import LabelScore, label_score

@@ -29,7 +29,7 @@ from bayesgen.encoding.labels import (
 )
 from bayesgen.encoding.reader import Align, Reader
 from bayesgen.encoding.suspects import copied_rows
-from bayesgen.encoding.tables import is_table, n_rows
+from bayesgen.encoding.tables import is_table, kept, n_rows
 from bayesgen.errors import refuse_unknown, warn
 from bayesgen.families.contract import Family, Stats
 from bayesgen.families.errors import NoClosedFormError
@@ -47,7 +47,7 @@ from bayesgen.numerics.rows import class_counts
 from bayesgen.numerics.special import Array
 from bayesgen.posterior.drawn import DrawnPosterior
 from bayesgen.posterior.exact import ExactPosterior
-from bayesgen.posterior.fitted import GIVEN, Fitted, LabelledRows, Training, kept
+from bayesgen.posterior.fitted import GIVEN, Fitted, LabelledRows, Training
 from bayesgen.posterior.model import ClassModel, ClassStats
 
 if TYPE_CHECKING:

@@ -1,7 +1,6 @@
 """What a fit makes: one frozen object that all else is a function of."""
 
 import inspect
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import wraps
@@ -15,6 +14,7 @@ from sklearn.exceptions import NotFittedError
 from bayesgen.encoding.cells import LARGE, refuse_far_cells
 from bayesgen.encoding.labels import codes_of, weights_by_class
 from bayesgen.encoding.reader import Reader, Rows
+from bayesgen.encoding.tables import KeptRows
 from bayesgen.families.contract import Family
 from bayesgen.families.errors import NoClosedFormError, NoPosteriorError
 from bayesgen.families.names import CLASS, CONTEXT
@@ -34,17 +34,6 @@ Posterior = ExactPosterior | DrawnPosterior | PooledPosterior
 # The rows behind a posterior: how many there were, and the rows themselves.
 
 GIVEN: Final = "draws given"  # how a posterior was found that the user brings
-
-_MOST = 64 << 20  # bytes: more are not kept alive
-_LOOKED_AT = 200  # objects whose size is taken for that of all
-
-
-class KeptRows(NamedTuple):
-    """What `fit` was given, by reference."""
-
-    X: Any
-    y: Any
-    sample_weight: Any = None
 
 
 class LabelledRows(NamedTuple):
@@ -120,37 +109,6 @@ class Training:
     def estimated(self) -> str:
         """Return the argument of `fit` by which weights of rows were estimated, or ""."""
         return "unlabelled='weighted'" if self.unlabelled_weight else ""
-
-
-def kept(X, y, sample_weight) -> KeptRows | None:
-    """Return a reference to rows of at most 64 MiB; None for more, and for unknown sizes."""
-    size = sum(_size(values) for values in (X, y, sample_weight) if values is not None)
-    return KeptRows(X, y, sample_weight) if size <= _MOST else None
-
-
-def _size(values) -> float:
-    """Return the bytes that a reference keeps alive, about; infinite where nothing tells."""
-    if isinstance(values, list | tuple):
-        return sys.getsizeof(values) + _size_of_objects(values)
-    if isinstance(values, np.ndarray):
-        base = values.base if isinstance(values.base, np.ndarray) else values  # a view keeps all
-        objects = values.ravel() if values.dtype.kind == "O" else ()
-        return base.nbytes + _size_of_objects(objects)
-    if hasattr(values, "memory_usage"):  # pandas
-        return float(np.sum(values.memory_usage(deep=True)))
-    if hasattr(values, "estimated_size"):  # polars
-        return float(values.estimated_size())
-    if hasattr(values, "tocsr"):
-        return 16.0 * values.nnz + 8.0 * values.shape[0]
-    size = getattr(values, "nbytes", None)
-    return float(size) if isinstance(size, int | np.integer) else np.inf
-
-
-def _size_of_objects(values) -> float:
-    """Return the bytes of Python objects, about, from some of them."""
-    some = values[:: 1 + len(values) // _LOOKED_AT]
-    sizes = [_size(v) if isinstance(v, list | tuple) else sys.getsizeof(v) for v in some]
-    return float(np.mean(sizes)) * len(values) if sizes else 0.0
 
 
 # ------------------------------------------------------------------------------------------------
@@ -457,19 +415,3 @@ def fitted_of(clf, function: str, *, pools: bool = False) -> Fitted:
         )
     fitted: Fitted = clf.fitted_
     return fitted
-
-
-def fitted_models(models: Mapping[str, Any], function: str) -> dict[str, Fitted]:
-    """Return what each of {name: fitted classifier or pool} has learnt; refuse unequal classes."""
-    fits = {
-        name: fitted_of(clf, f"model {name!r}: {function}", pools=True)
-        for name, clf in models.items()
-    }
-    (first, reference), *others = fits.items()
-    for name, fitted in others:
-        if not np.array_equal(fitted.classes, reference.classes):
-            raise ValueError(
-                f"the models differ in their classes: {first!r} has "
-                f"{reference.classes.tolist()}, {name!r} has {fitted.classes.tolist()}"
-            )
-    return fits

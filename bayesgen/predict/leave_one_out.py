@@ -7,12 +7,13 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_consistent_length
 
 from bayesgen.encoding.labels import group_codes, is_labelled, labels_of, weights
+from bayesgen.encoding.tables import KeptRows
 from bayesgen.families.errors import NoClosedFormError
 from bayesgen.families.names import CLASS
 from bayesgen.numerics.rows import class_counts
 from bayesgen.numerics.special import Array, log_softmax
 from bayesgen.posterior.drawn import largest_good_k
-from bayesgen.posterior.fitted import Fitted, KeptRows, LabelledRows
+from bayesgen.posterior.fitted import Fitted, LabelledRows
 from bayesgen.posterior.model import log_weights_without
 
 SCORED = 4000  # rows of a summary's score: what all would take is too long for a summary

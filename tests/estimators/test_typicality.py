@@ -13,7 +13,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_iris
 
 import bayesgen as bg
-from bayesgen.posterior.fitted import kept
+from bayesgen.encoding.tables import kept
 from tests.drawn import drawn
 from tests.estimators.cases import densities_by_refits
 
