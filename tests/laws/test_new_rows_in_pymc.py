@@ -64,6 +64,19 @@ def test_every_likelihood_takes_new_rows():
         assert model["class_probability"].type.ndim == 2
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("features", ["linear", "quadratic"])
+def test_new_rows_of_a_regression_are_as_the_user_has_them(features):
+    clf = bg.BayesianLogisticRegression(features=features)
+    model = clf.to_pymc(REAL, Y, X_new=REAL[:3])
+    pm.set_data({"new_rows": REAL[:9]}, model=model, coords={"new_obs_id": range(9)})
+    names = {"intercept", "coef", "quadratic"} & model.named_vars.keys()
+    of_graph = drawn(model, names)
+    of_draws = clf.with_posterior(of_graph.drop_vars("class_probability"), REAL, Y)
+    p = of_draws.predict_posterior(REAL[:9])["predictions"]["class_probability"].values
+    np.testing.assert_allclose(of_graph["class_probability"].values, p, rtol=1e-7, atol=1e-12)
+
+
 def test_tables_of_given_forests_have_none():
     make, X = CASES["TreeAugmentedNB"]
     with pytest.raises(NotImplementedError, match="predict_posterior has class_probability"):

@@ -32,7 +32,7 @@ import numpy as np
 
 from bayesgen.errors import InputError, refuse_not_positive, refuse_unknown
 from bayesgen.families.contract import Family, Tensors, Theta
-from bayesgen.families.names import CLASS, FEATURE, FEATURE_BIS, OBS
+from bayesgen.families.names import CLASS, FEATURE, FEATURE_BIS, OBS, Tensor
 from bayesgen.families.records import Hyperparameter, PriorObject, array, prior_object
 from bayesgen.families.shared.pymc_parts import parameter, prefixed
 from bayesgen.numerics.rows import Matrix, dense_block, dot, row_blocks
@@ -168,15 +168,23 @@ class LogisticRegression(Family):
                 f"{prefix}quadratic", Q, dims=prefixed(prefix, self.params["quadratic"])
             )
         if X is not None:
-            logits = self._logits(X, theta, prefix)
+            z = self._standardised(np.asarray(X, dtype=np.float64), 0)
+            terms = pm.Data(f"{prefix}terms", self._terms(z), dims=(OBS, f"{prefix}term"))
+            logits = self._logits(terms, theta)
             pm.Categorical(f"{prefix}label", logit_p=logits, observed=y, dims=OBS)
         return theta
 
     def pymc_log_likelihood(self, X: Matrix, theta, *, prefix: str = ""):
         """log p(y = c | x_i), (N, C)."""
+        import pymc as pm
         import pytensor.tensor as pt
 
-        logits = self._logits(X, theta, prefix)
+        self._refuse_missing(np.asarray(X, dtype=np.float64))
+        z = (pm.Data(f"{prefix}rows", np.asarray(X, dtype=np.float64)) - self.location) / self.scale
+        if self.features == "quadratic":
+            j, k = np.triu_indices(X.shape[1])
+            z = pt.concatenate([z, z[:, j] * z[:, k]], axis=1)
+        logits = self._logits(z, theta)
         return logits - pt.logsumexp(logits, axis=1, keepdims=True)
 
     def log_odds_terms(self, X: Matrix, a: int, b: int, theta: Theta) -> tuple[Array, Array]:
@@ -190,13 +198,9 @@ class LogisticRegression(Family):
         intercept = theta["intercept"][..., a] - theta["intercept"][..., b]
         return slope * z, np.repeat(intercept[..., None], len(z), axis=-1)
 
-    def _logits(self, X: Matrix, theta, prefix: str):
-        """Return (N, C) tensor."""
-        import pymc as pm
-
-        z = self._standardised(np.asarray(X, dtype=np.float64), 0)
-        n_features = z.shape[1]
-        terms = pm.Data(f"{prefix}terms", self._terms(z), dims=(OBS, f"{prefix}term"))
+    def _logits(self, terms: Tensor, theta):
+        """Return (N, C) tensor of what `_terms` returns."""
+        n_features = len(self.location)
         logits = theta["intercept"] + terms[:, :n_features].dot(theta["coef"].T)
         if self.features == "quadratic":
             j, k = np.triu_indices(n_features)
