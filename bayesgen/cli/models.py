@@ -136,8 +136,8 @@ class Plan:
             raise TableError(f"{self.table.path} has a header and no rows")
         for name, held in holds.items():
             if held == "empty":
-                why = ": there are no labels" if name == self.target else ""
-                raise UserError(f"{self.table.path}: column {name!r} is empty{why}")
+                what = "there are no labels" if name == self.target else "leave it out by --drop"
+                raise UserError(f"{self.table.path}: column {name!r} is empty: {what}")
         if self.table.reading.codes.pop(self.target, None) is not None:
             holds[self.target] = "text"  # labels are not searched for missing numbers
         for name, code in self.table.reading.codes.items():

@@ -443,7 +443,7 @@ class _Uncommented:
 
 
 class ParquetFile(_File):
-    """A Parquet file; the index that pandas writes as a column is left out."""
+    """A Parquet file; an index without a name that pandas writes as a column is left out."""
 
     def _open(self) -> None:
         with self._reader() as file:
@@ -459,7 +459,9 @@ class ParquetFile(_File):
             for batch in file.iter_batches(batch_size=n_rows, columns=[*types]):
                 n_read += batch.num_rows
                 batch.validate(full=True)  # text of a damaged file may be no UTF-8
-                yield batch.to_pandas(types_mapper=_nullable), n_read / file.metadata.num_rows
+                # pandas' own record in the file would make an index of a column, tuples of names
+                frame = batch.to_pandas(types_mapper=_nullable, ignore_metadata=True)
+                yield frame, n_read / file.metadata.num_rows
 
     @contextmanager
     def _reader(self) -> Iterator[Any]:

@@ -210,6 +210,8 @@ def test_parquet(tmp_path):
     assert (file.names, file.nominal) == (["a", "c"], {"c"})
     assert read(file, "text", 3, "c")[0].tolist() == list("uvuvuvuvuv")
     assert read(file, "number", 3, "a")[0].tolist() == list(range(10))
+    frame.set_index("c").to_parquet(tmp_path / "d.parquet")
+    assert read(open_file(tmp_path / "d.parquet"), "text", 3, "c")[0].tolist() == list("uvuvuvuvuv")
     latin = pa.array([b"\xf1", b"a"]).buffers()
     table = pa.table({"x": pa.Array.from_buffers(pa.string(), 2, latin)})
     parquet.write_table(table, tmp_path / "c.parquet")
