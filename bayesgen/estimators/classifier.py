@@ -1530,7 +1530,9 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         pymc.Model
             Variable names, dims and coords are those of ``posterior_``. Rows are the data
             containers ``y``, ``cells`` and, where cells may be missing, ``seen``: ``pm.set_data``
-            gives the model others. Hyper-parameters are ``prior_*``.
+            gives the model others. `BayesianLogisticRegression` has ``terms``, the standardised
+            columns, in place of ``cells``. Rows of `X_new` are all the containers ``new_*``, and
+            change together. Hyper-parameters are ``prior_*``.
 
         Examples
         --------
