@@ -363,46 +363,39 @@ class DirichletMultinomial(WordCounts, ConjugateFamily):
         from bayesgen.numerics.kernels.words import sum_word_terms
 
         largest = np.fmax.reduce(X.data if sparse.issparse(X) else X, axis=None, initial=1)
-        terms = self._terms_of_one
-        most = min(
-            largest, _LOOKED_UP, _TABLE_CELLS // terms.size, passes.n_stored(X) // len(terms)
-        )
-        if most > 1:  # log r(a, n) is log (a + n - 1)/n more than log r(a, n - 1)
-            n = np.arange(2.0, most + 1)[:, None]
-            more = np.log((self.alpha.T[:, None] + (n - 1)) / n)
-            terms = np.concatenate([terms, terms[:, 1:] + np.cumsum(more, axis=1)], axis=1)
-        log_mass = np.empty((X.shape[0], len(self.alpha)))
+        terms, n_each = self._terms_of_one, passes.n_stored(X) // X.shape[1]
+        most = min(largest, _LOOKED_UP, _TABLE_CELLS // terms.size, n_each)
+        if most > 1:
+            alpha = self.alpha.T.copy()
+            terms = np.concatenate([terms, np.empty((int(most) - 1, *alpha.shape))])
+            for n in range(2, len(terms)):  # log r(a, n) - log r(a, n - 1) = log (a + n - 1)/n
+                np.add(terms[n - 1], np.log((alpha + (n - 1)) / n), out=terms[n])
+        log_mass, n_others = np.zeros((X.shape[0], len(self.alpha))), np.zeros(X.shape[0], np.int64)
 
-        def add_terms(part: tuple[slice, tuple[Array, Array, Array]]) -> int:
+        def add_terms(part: tuple[slice, tuple[Array, Array, Array]]) -> tuple[Array, Array]:
             rows, cells = part
-            return sum_word_terms(*cells, as_data(terms), log_mass[rows])
+            others = sum_word_terms(*cells, as_data(terms), log_mass[rows], n_others[rows])
+            return cells[2][others], cells[1][others]
 
-        n_others = sum(run_in_threads(add_terms, _stored_parts(X)))
+        others = run_in_threads(add_terms, _stored_parts(X))
         if np.isnan(log_mass[:, 0]).any():
             self.check(X)
-        if n_others:
-            for rows in passes.row_blocks(X.shape[0], 1 + n_others // X.shape[0]):
-                log_mass[rows] += self._sum_terms(passes.stored_cells(X, rows), terms)
+        if n_others.any():
+            counts, words = (np.concatenate(cells) for cells in zip(*others, strict=True))
+            cells = sparse.csr_matrix((counts, words, np.append(0, n_others.cumsum())), X.shape)
+            for rows in passes.row_blocks(X.shape[0], 1 + cells.nnz // X.shape[0]):
+                log_mass[rows] += self._sum_terms(cells[rows])
         return log_mass
 
     @cached_property
     def _terms_of_one(self) -> Array:
-        """Return (D, 2, C) log r(alpha, 0) = 0 and log r(alpha, 1) = log alpha."""
-        terms = np.zeros((self.alpha.shape[1], 2, len(self.alpha)))
-        np.log(self.alpha.T, out=terms[:, 1])
-        return terms
+        """Return (2, D, C) log r(alpha, 0) = 0 and log r(alpha, 1) = log alpha."""
+        return np.stack([np.zeros_like(self.alpha.T), np.log(self.alpha.T)])
 
-    def _sum_terms(self, cells: sparse.csr_matrix, terms: Array | None = None) -> Array:
-        """Add up log r(alpha, x) less the `terms` of it, each distinct cell once: (n, C)."""
-        if terms is not None:
-            most = terms.shape[1] - 1
-            others = np.flatnonzero(cells.data != np.clip(np.floor(cells.data), 0, most))
-            parts = cells.data[others], cells.indices[others], np.searchsorted(others, cells.indptr)
-            cells = sparse.csr_matrix(parts, shape=cells.shape)
+    def _sum_terms(self, cells: sparse.csr_matrix) -> Array:
+        """Add up log r(alpha, x), computed once for each distinct cell: (n, C)."""
         word, x, count = passes.distinct_cells(cells)
         log_r = special.log_gamma_difference(self.alpha[:, word], x) - special.log_factorial(x)
-        if terms is not None:
-            log_r -= terms[word, np.minimum(x, most).astype(np.intp)].T
         return passes.shared_sums(count, log_r).T
 
     def _compiled_stats(

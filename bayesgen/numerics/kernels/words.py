@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-from bayesgen.numerics.kernels.compiling import compiled
+from bayesgen.numerics.kernels.compiling import compiled, compiled_sums
 
 Array = np.ndarray
 
@@ -31,59 +31,79 @@ def add_words(  # pragma: no cover - compiled
     """
     for i in range(len(y)):
         c, w = y[i], weight[i] if len(weight) else 1.0
-        length = log_factorials = 0.0
+        length, log_factorials = _sum_counts(counts[indptr[i] : indptr[i + 1]])
+        if not length >= 0:
+            coefficients[:] = np.nan
+            return
         for s in range(indptr[i], indptr[i + 1]):
-            n = counts[s]
-            if not n >= 0:
-                coefficients[:] = np.nan
-                return
-            totals[c, words[s]] += w * n
-            length += n
-            log_factorials += _log_factorial(n)
-        coefficients[c] += w * (_log_factorial(length) - log_factorials)
+            totals[c, np.uint32(words[s])] += w * counts[s]
+        coefficients[c] += w * (math.lgamma(length + 1.0) - log_factorials)
 
 
-@compiled
-def _log_factorial(n: float) -> float:  # pragma: no cover - compiled
-    if n < len(LOG_FACTORIAL) and n == int(n):
-        return float(LOG_FACTORIAL[int(n)])
-    return math.lgamma(n + 1.0)
+@compiled_sums
+def _sum_counts(counts: Array) -> tuple[float, float]:  # pragma: no cover - compiled
+    """Return the sum of counts, NaN if one is missing or below 0, and that of log factorials."""
+    length, log_factorials, n_others = 0.0, 0.0, 0
+    for n in counts:  # without a branch: several at a time
+        k = np.int32(n if (n >= 0) & (n < len(LOG_FACTORIAL)) else 0.0)
+        n_others += k != n
+        length += n
+        log_factorials += LOG_FACTORIAL[np.uint32(k if k == n else 0)]
+    for n in counts[: len(counts) if n_others else 0]:
+        if not n >= 0:
+            return np.nan, np.nan
+        if n >= len(LOG_FACTORIAL) or n != np.floor(n):
+            log_factorials += math.lgamma(n + 1.0)
+    return length, log_factorials
 
 
 @compiled
 def sum_word_terms(  # pragma: no cover - compiled
-    indptr: Array, words: Array, counts: Array, terms: Array, sums: Array
-) -> int:
-    """Write to (N, C) the sums of ``terms[word, count]``; NaN if a count is missing or below 0.
+    indptr: Array, words: Array, counts: Array, terms: Array, sums: Array, n_others: Array
+) -> Array:
+    """Add to (N, C) the sums of ``terms[count, word]``; NaN if a count is missing or below 0.
 
-    A fractional count has the term of the whole count below it, and one above K that of K.
+    Counts that are fractional or above K add nothing: they are the others, counted in (N,).
 
     Parameters
     ----------
-    terms : (D, K + 1, C)
-        Terms of the counts 0 .. K.
+    terms : (K + 1, D, C)
+        Terms of the counts 0 .. K; those of 0 are 0.
 
     Returns
     -------
-    int
-        How many counts had the term of another one.
+    int64 (M,)
+        Cells of the others.
     """
-    n_others, most, n_classes = 0, float(terms.shape[1] - 1), terms.shape[2]
+    most, width, table = (
+        len(terms) - 1,
+        np.uint32(terms.shape[1]),
+        terms.reshape(-1, terms.shape[2]),
+    )
+    place, others, end = np.empty(len(counts) + 7, np.uint32), np.empty(len(counts), np.int64), 0
     for i in range(len(sums)):
-        for c in range(n_classes):
-            sums[i, c] = 0.0
-        for s in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
-            n = counts[s]
-            k = np.uint64(min(n, most) if n >= 0 else 0)
-            n_others += k != n
-            if not n >= 0:
-                for c in range(n_classes):
-                    sums[i, c] = np.nan
-                break
-            row = terms[np.uint32(words[s]), k]
-            for c in range(n_classes):
-                sums[i, c] += row[c]
-    return n_others
+        row, start, stop = sums[i], indptr[i], indptr[i + 1]
+        w, x, n_unequal = words[start:stop], counts[start:stop], 0
+        for s in range(len(w)):  # without a branch: several at a time
+            k = np.int32(x[s] if (x[s] >= 0) & (x[s] <= most) else 0.0)
+            n_unequal += k != x[s]
+            place[s] = np.uint32(k if k == x[s] else 0) * width + np.uint32(w[s])
+        if n_unequal:
+            for s in range(start, stop):
+                if not counts[s] >= 0:
+                    row[0] = np.nan
+                elif counts[s] > most or counts[s] != np.floor(counts[s]):
+                    others[end] = s
+                    end += 1
+                    n_others[i] += 1
+        place[stop - start : stop - start + 7] = 0  # a term of 0
+        for s in range(0, stop - start, 8):  # at a time, as C may be too few for the processor
+            p = place[s : s + 8]
+            a, b, c, d = table[p[0]], table[p[1]], table[p[2]], table[p[3]]
+            e, f, g, h = table[p[4]], table[p[5]], table[p[6]], table[p[7]]
+            for j in range(len(row)):
+                row[j] += ((a[j] + b[j]) + (c[j] + d[j])) + ((e[j] + f[j]) + (g[j] + h[j]))
+    return others[:end].copy()
 
 
 # ------------------------------------------------------------------------------------------------
