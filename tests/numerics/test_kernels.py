@@ -132,6 +132,14 @@ def test_counts_that_are_large_or_no_whole_numbers(both):
     agree(*both(lambda: family.log_predictive(X)))
 
 
+@pytest.mark.parametrize("largest", [1, 2])
+def test_documents_of_words_that_occur_once_or_twice(both, largest):
+    rng = np.random.default_rng(8)
+    X = rng.integers(0, largest, (70, 30), endpoint=True)
+    family = DirichletMultinomial(rng.uniform(0.1, 3.0, (3, 30)))
+    agree(*both(lambda: family.log_predictive(X)))
+
+
 @pytest.mark.parametrize("form", ["dense", "sorted", "in parts"])
 def test_documents_with_large_counts_and_long_ones(both, form):
     rng = np.random.default_rng(5)

@@ -390,7 +390,9 @@ class DirichletMultinomial(WordCounts, ConjugateFamily):
     @cached_property
     def _terms_of_one(self) -> Array:
         """Return (2, D, C) log r(alpha, 0) = 0 and log r(alpha, 1) = log alpha."""
-        return np.stack([np.zeros_like(self.alpha.T), np.log(self.alpha.T)])
+        terms = np.zeros((2, *self.alpha.T.shape))
+        np.log(self.alpha.T, out=terms[1])
+        return terms
 
     def _sum_terms(self, cells: sparse.csr_matrix) -> Array:
         """Add up log r(alpha, x), computed once for each distinct cell: (n, C)."""

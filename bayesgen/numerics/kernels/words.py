@@ -75,11 +75,8 @@ def sum_word_terms(  # pragma: no cover - compiled
     int64 (M,)
         Cells of the others.
     """
-    most, width, table = (
-        len(terms) - 1,
-        np.uint32(terms.shape[1]),
-        terms.reshape(-1, terms.shape[2]),
-    )
+    most, width, n_classes = len(terms) - 1, np.uint32(terms.shape[1]), terms.shape[2]
+    table = terms.reshape(-1, n_classes)
     place, others, end = np.empty(len(counts) + 7, np.uint32), np.empty(len(counts), np.int64), 0
     for i in range(len(sums)):
         row, start, stop = sums[i], indptr[i], indptr[i + 1]
