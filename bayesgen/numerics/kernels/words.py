@@ -44,7 +44,8 @@ def add_words(  # pragma: no cover - compiled
 def _sum_counts(counts: Array) -> tuple[float, float]:  # pragma: no cover - compiled
     """Return the sum of counts, NaN if one is missing or below 0, and that of log factorials."""
     length, log_factorials, n_others = 0.0, 0.0, 0
-    for n in counts:  # without a branch: several at a time
+    for s in range(len(counts)):  # without a branch: several at a time
+        n = counts[s]
         k = np.int32(n if (n >= 0) & (n < len(LOG_FACTORIAL)) else 0.0)
         n_others += k != n
         length += n
