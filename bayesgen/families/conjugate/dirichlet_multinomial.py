@@ -100,25 +100,27 @@ def log_long(cells: sparse.csr_matrix, length: Array, alpha: Array) -> Array:
     return log_mass
 
 
-def _stored_parts(X: Matrix) -> Iterator[tuple[slice, tuple[Array, Array, Array]]]:
-    """Yield blocks of rows, and their cells as `kernels.words` reads them; all cells if dense."""
+def _blocks(X: Matrix) -> Iterator[slice]:
+    return passes.row_blocks(X.shape[0], 1 + passes.n_stored(X) // max(1, X.shape[0]))
+
+
+def _cells(X: Matrix, rows: slice) -> tuple[Array, Array, Array]:
+    """Return cells of some rows as `kernels.words` reads them, all if X is dense.
+
+    Of a sparse X each cell is stored once.
+    """
     from bayesgen.numerics.kernels.compiling import as_data
 
     if not sparse.issparse(X):
-        columns = np.arange(X.shape[1], dtype=np.int32)
-        for rows in passes.row_blocks(*X.shape):
-            counts = passes.dense_block(X, rows).ravel()
-            n_rows = rows.stop - rows.start
-            indptr = np.arange(n_rows + 1, dtype=np.int64) * X.shape[1]
-            yield rows, (as_data(indptr), as_data(np.tile(columns, n_rows)), as_data(counts))
-        return
-    X = passes.each_cell_once(X)
-    for rows in passes.row_blocks(X.shape[0], 1 + X.nnz // max(1, X.shape[0])):
-        indptr = X.indptr[rows.start : rows.stop + 1].astype(np.int64)
-        cells = slice(indptr[0], indptr[-1])
-        words, counts = X.indices[cells].astype(np.int32, copy=False), X.data[cells]
-        counts = counts.astype(np.float64, copy=False)
-        yield rows, (as_data(indptr - indptr[0]), as_data(words), as_data(counts))
+        counts = passes.dense_block(X, rows)
+        indptr = np.arange(len(counts) + 1, dtype=np.int64) * X.shape[1]
+        words = np.tile(np.arange(X.shape[1], dtype=np.int32), len(counts))
+        return as_data(indptr), as_data(words), as_data(counts.ravel())
+    indptr = X.indptr[rows.start : rows.stop + 1].astype(np.int64)
+    cells = slice(indptr[0], indptr[-1])
+    words = X.indices[cells].astype(np.int32, copy=False)
+    counts = X.data[cells].astype(np.float64, copy=False)
+    return as_data(indptr - indptr[0]), as_data(words), as_data(counts)
 
 
 _STEPS = 4  # that a cell takes in `stats`
@@ -330,7 +332,8 @@ class DirichletMultinomial(WordCounts, ConjugateFamily):
         import pandas as pd
 
         log_mass = self._log_numerators(X)
-        length = np.asarray(X.sum(axis=1, dtype=np.float64)).ravel()
+        wide = np.float64 if X.dtype.kind == "f" else None  # whole numbers add up in their own
+        length = np.asarray(X.sum(axis=1, dtype=wide), dtype=np.float64).ravel()
         total = self.alpha.sum(axis=-1)
         is_long = length >= LONG
         for block in passes.row_blocks(len(length), len(total)):
@@ -372,12 +375,14 @@ class DirichletMultinomial(WordCounts, ConjugateFamily):
                 np.add(terms[n - 1], np.log((alpha + (n - 1)) / n), out=terms[n])
         log_mass, n_others = np.zeros((X.shape[0], len(self.alpha))), np.zeros(X.shape[0], np.int64)
 
-        def add_terms(part: tuple[slice, tuple[Array, Array, Array]]) -> tuple[Array, Array]:
-            rows, cells = part
+        X = passes.each_cell_once(X) if sparse.issparse(X) else X
+
+        def add_terms(rows: slice) -> tuple[Array, Array]:
+            cells = _cells(X, rows)
             others = sum_word_terms(*cells, as_data(terms), log_mass[rows], n_others[rows])
             return cells[2][others], cells[1][others]
 
-        others = run_in_threads(add_terms, _stored_parts(X))
+        others = run_in_threads(add_terms, _blocks(X))
         if np.isnan(log_mass[:, 0]).any():
             self.check(X)
         if n_others.any():
@@ -410,8 +415,9 @@ class DirichletMultinomial(WordCounts, ConjugateFamily):
         codes = as_data(np.ascontiguousarray(y, dtype=np.int64))
         weights = as_data(np.ascontiguousarray(() if weight is None else weight, dtype=np.float64))
         counts, coefficients = np.zeros((n_classes, X.shape[1])), np.zeros(n_classes)
-        for rows, cells in _stored_parts(X):
-            add_words(*cells, codes[rows], weights[rows], counts, coefficients)
+        X = passes.each_cell_once(X) if sparse.issparse(X) else X
+        for rows in _blocks(X):
+            add_words(*_cells(X, rows), codes[rows], weights[rows], counts, coefficients)
         if np.isnan(coefficients).any():
             self.check(X)
         return MultinomialStats(counts, coefficients)
