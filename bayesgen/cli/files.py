@@ -28,6 +28,10 @@ def open_table(path: Path, reading: Reading | None = None) -> "Table":
 
     with blamed_on(f"cannot read {path}", (OSError,)):  # a name that is too long
         is_file = path.is_file()
+    if not is_file and path.exists():
+        stream = "stream, and a table is read twice: write it to a file"
+        what = "folder" if path.is_dir() else stream
+        raise UserError(f"{path} is a {what}")
     if not is_file:
         raise UserError(f"no file {str(path)!r}{_near(path)}")
     table = open_file(path, reading)

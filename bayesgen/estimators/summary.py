@@ -161,7 +161,7 @@ def sentences_of(score: LabelScore | None, fitted: Fitted) -> list[str]:
         f"Log loss of the labels, each without its row: {score.log_loss:.3f} nats "
         f"({_rows(score.n_rows)}); of the class frequencies alone: {score.of_frequencies:.3f}."
     ]
-    if score.log_loss >= score.of_frequencies:
+    if score.log_loss >= score.of_frequencies > 0:  # 0: there is one class
         advice = "these columns do not tell the classes apart, or too few rows do"
         if not fitted.posterior.members:
             advice = (

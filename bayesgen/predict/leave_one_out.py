@@ -159,7 +159,7 @@ def label_score(fitted: Fitted, rows: KeptRows | None = None) -> LabelScore | No
     frequency = log_weights_without(np.ones(n_classes), count, codes, weight)[each, codes]
     copies_as_one = weight if training.weight is not None else np.ones(len(codes))
     loss, of_frequencies = (
-        float(-np.average(values, weights=copies_as_one)) for values in (log_p, frequency)
+        float(0.0 - np.average(values, weights=copies_as_one)) for values in (log_p, frequency)
     )
     return LabelScore(loss, of_frequencies, round(float(copies_as_one.sum())))
 

@@ -393,7 +393,7 @@ PREDICT = ["predict", "MODEL", PENGUINS, "-o", "o.csv"]
     ([*FIT, "-o", "/dev/null"], "not a file"),
     ([*FIT, "-o", PENGUINS], "it is the file to be read"),
     (["fit", PENGUINS[:-5] + ".csv", "-t", "y", "-o", "m.nc"], "did you mean"),
-    (["fit", ".", "-t", "y", "-o", "m.nc"], "no file '.'"),
+    (["fit", ".", "-t", "y", "-o", "m.nc"], "error: . is a folder"),
     ([*FIT, "--drop", "yeer"], "mean 'year'?"),
     ([*FIT, "--drop", "species"], "the target"),
     ([*FIT, "--kind", "sex"], "COLUMN=KIND"),

@@ -101,6 +101,13 @@ def test_a_loaded_model_says_the_same(tmp_path):
     assert str(bg.load(tmp_path / "m.nc").summary()).splitlines() == own
 
 
+def test_of_one_class_there_is_no_doubt():
+    with pytest.warns(UserWarning, match="with one class every probability is 1"):
+        clf = bg.GaussianNB().fit(np.arange(6.0)[:, None], ["a"] * 6)
+    score = "each without its row: 0.000 nats (6 rows); of the class frequencies alone: 0.000."
+    assert str(clf.summary()).endswith(score)
+
+
 def test_to_list_and_to_display_a_classifier_draws_nothing(monkeypatch):
     def refuse(*_, **__):
         raise AssertionError("a draw")
