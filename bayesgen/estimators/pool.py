@@ -413,7 +413,8 @@ class LogLinearPool(GenerativeClassifier):
         if groups is not None:
             groups = group_codes(groups, n_rows(X))
         else:
-            copies = copied_rows(X, labels_of(y), "copies together count as one row")
+            y = labels_of(y)
+            copies = copied_rows(X, y, "copies together count as one row")
             if copies is not None:
                 each = 1.0 if sample_weight is None else weights_of_rows(sample_weight, len(copies))
                 sample_weight = each / np.bincount(copies)[copies]

@@ -202,7 +202,8 @@ class Learner:
         if unlabelled == "weighted":
             return self._keep(self._weighed(X, y, sample_weight), X, y, sample_weight)
         if groups is None and y is not None and self._chooses_by_leaving_out():
-            groups = copied_rows(X, labels_of(y), "each counts as a row")
+            y = labels_of(y)
+            groups = copied_rows(X, y, "each counts as a row")
         reader, rows = self._labelled(self.reader, X, y, sample_weight, groups=groups)
         reader, read = reader.learnt(rows.X, True)
         reader.warn_of_doubts(read)

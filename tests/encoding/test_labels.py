@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from sklearn.exceptions import DataConversionWarning
 
 import bayesgen as bg
 from bayesgen.encoding.labels import code_labels, codes_of, is_labelled, labels_of
@@ -90,6 +91,14 @@ def test_which_rows_have_a_label(y, options, known):
 def test_rows_without_a_label_are_refused_where_they_are_not_expected(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+@pytest.mark.parametrize("clf", [bg.GaussianNB(), bg.LogLinearPool([bg.GaussianNB()])])
+def test_a_column_of_labels_is_warned_of_once(clf):
+    X, y = np.arange(8.0)[:, None], np.arange(8)[:, None] % 2
+    with pytest.warns(DataConversionWarning) as caught:
+        clf.fit(X, y)
+    assert len(caught) == 1
 
 
 @pytest.mark.parametrize("dtype", ["Int64", "int64[pyarrow]", "UInt64"])
