@@ -46,7 +46,7 @@ class Figure(NamedTuple):
 
 
 FIGURES = {
-    "lines of code": Figure(42_669, 25_000, 25_836),
+    "lines of code": Figure(42_669, 25_000, 25_837),
     "modules": Figure(213, 150, 150),
     "circles": Figure(0, 0, 0),
     "private calls across folders": Figure(0, 0, 0),
@@ -60,7 +60,7 @@ FIGURES = {
     "interval: file changes": Figure(64, 25, 37),
     "explain: file changes": Figure(122, 60, 41),
     "report: file changes": Figure(1751, 800, 461),
-    "lines of tests": Figure(40_632, 20_000, 23_353),
+    "lines of tests": Figure(40_632, 20_000, 23_360),
 }
 LAYOUT = (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT)
 

@@ -64,6 +64,7 @@ class Summary:
         """Return the first lines of the table, as text, and how many are left out."""
         frame = self.to_dataframe().rename_axis(None)
         more, frame = len(frame) - SHOWN, frame.iloc[:SHOWN]
+        frame = frame.set_axis([one_line(name) for name in frame.index])
         if "missing" in frame:
             missing = [f"{n:.0f}" if n else "" for n in np.nan_to_num(frame["missing"])]
             frame = frame.assign(missing=missing)

@@ -130,3 +130,9 @@ def test_a_long_label_is_shortened():
     X = np.arange(24.0)[:, None] % 7
     summary = clf.fit(X, np.array(["a", "b" * 5000])[np.arange(24) % 2]).summary()
     assert max(map(len, str(summary).splitlines())) < 200
+
+
+def test_long_names_are_shortened():
+    X = pd.DataFrame({"n" * 3000: [0.0, 1.0, 2.0, 4.0], "b": [1.0, 2.0, 4.0, 3.0]})
+    told = repr(bg.GaussianNB().fit(X, [0, 1, 0, 1]).summary())
+    assert max(map(len, told.splitlines())) < 250
