@@ -46,7 +46,7 @@ class Figure(NamedTuple):
 
 
 FIGURES = {
-    "lines of code": Figure(42_669, 25_000, 25_837),
+    "lines of code": Figure(42_669, 25_000, 25_849),
     "modules": Figure(213, 150, 150),
     "circles": Figure(0, 0, 0),
     "private calls across folders": Figure(0, 0, 0),

@@ -129,5 +129,7 @@ def _show_held_out(scores: "xr.Dataset", classifiers: dict[str, Any]) -> None:
         )
     if all(map(is_pool, classifiers.values())):  # which plug no estimate in
         scores = scores.isel(predictive=[0])
+    else:
+        title += "; posterior_mean, map and mle are plug-ins"
     table = scores.reset_coords(drop=True)[[*heads, "note"]].rename(heads)
     console.show(str(result_table(table, title, [*heads.values()])))

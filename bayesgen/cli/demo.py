@@ -72,7 +72,9 @@ def _tell_gain(losses: dict[str, "Array"]) -> None:
         "error."
     )
     heads = [f"{n} of each seen" for n in _SEEN]
-    frame = pd.DataFrame({METHOD_NAMES[k]: _means(v) for k, v in losses.items()}, heads).T
+    exact, *plug_ins = losses
+    names = {exact: METHOD_NAMES[exact]} | {k: f"plug-in: {METHOD_NAMES[k]}" for k in plug_ins}
+    frame = pd.DataFrame({names[k]: _means(v) for k, v in losses.items()}, heads).T
     show("", frame.to_string(), "")
     tell(
         "Less is better. With few rows an estimate is taken for the truth, and integration pays; "

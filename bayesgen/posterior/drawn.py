@@ -47,13 +47,13 @@ _FEWEST_OF_A_TAIL = 5  # draws, of which ArviZ takes a fifth for the tail
 _FEWEST_DRAWS = 4  # of a chain, below which no autocorrelation can be estimated
 
 # When an estimate is trusted. Too few draws miss the part of the mean that is in the tail, so that
-# the log density of a class may be larger than its estimate: by .7 standard deviations of log p(x |
-# theta) over the root of the draws that the mean rests on. On 4800 rows of small fits that did not
-# choose the .7, against the closed form: of the 1337 rows whose probability was off by more than
-# 0.02 the rule names 82 %, of the 357 that were off by more than 0.1 all but 5, of the right ones
-# 28 %. Half a standard deviation, whatever the number of draws: 86 %, all but 7, 37 %. On 17 280
-# rows of fits by NUTS (Student t, negative binomial) against long runs: 79 %, all but 3 of 1182, 30
-# %; half a one 79 %, all but 3, 42 %.
+# the log density of a class may be larger than its estimate: by .7 standard deviations of
+# log p(x | theta) over the root of the draws that the mean rests on. `tests/benchmarks/doubt.py`
+# tries it on 4800 rows of small fits that did not choose the .7, against the closed form: of the
+# 1337 rows whose probability was off by more than 0.02 the rule names 82 %, of the 357 that were
+# off by more than 0.1 all but 5, of the right ones 28 %. Half a standard deviation, whatever the
+# number of draws: 86 %, all but 7, 37 %. On 17 280 rows of fits by NUTS (Student t, negative
+# binomial) against long runs: 79 %, all but 3 of 1182, 30 %; half a one 79 %, all but 3, 42 %.
 _ENOUGH = 50.0
 _WIDTH = 0.7
 _MATTERS = 1e-3  # a class below this probability at its best is left aside

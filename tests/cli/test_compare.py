@@ -54,8 +54,8 @@ def test_other_rows_are_held_out(folder, tmp_path):
     for method in want.predictive.values:
         scores = want.sel(predictive=method)[["accuracy", "log_loss", "brier", "ece", *above]]
         line = [f"{value.item():.4f}" for value in scores.values()]
-        told = [line.split() for line in result.stdout.splitlines() if method in line]
-        assert told[1][-8:] == line
+        told = [row.split() for row in result.stdout.splitlines()]
+        assert [method, *line] in [cells[-9:] for cells in told]
 
 
 def test_a_pool_has_one_line(tmp_path):

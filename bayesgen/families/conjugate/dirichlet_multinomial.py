@@ -101,6 +101,7 @@ def log_long(cells: sparse.csr_matrix, length: Array, alpha: Array) -> Array:
 
 
 def _blocks(X: Matrix) -> Iterator[slice]:
+    """Return blocks of rows with about as many stored cells each."""
     return passes.row_blocks(X.shape[0], 1 + passes.n_stored(X) // max(1, X.shape[0]))
 
 
@@ -356,7 +357,8 @@ class DirichletMultinomial(WordCounts, ConjugateFamily):
             return self._sum_terms(passes.stored_cells(X, slice(None)))
         log_mass = look_up_counts(X, self.alpha, np.array(1.0), np.array(0.0))
         others = np.flatnonzero(np.isnan(log_mass[:, 0]))
-        log_mass[others] = self._sum_terms(passes.stored_cells(X, others))
+        if len(others):
+            log_mass[others] = self._sum_terms(passes.stored_cells(X, others))
         return log_mass
 
     def _compiled_numerators(self, X: Matrix) -> Array:
@@ -366,15 +368,16 @@ class DirichletMultinomial(WordCounts, ConjugateFamily):
         from bayesgen.numerics.kernels.words import sum_word_terms
 
         largest = np.fmax.reduce(X.data if sparse.issparse(X) else X, axis=None, initial=1)
-        terms, n_each = self._terms_of_one, passes.n_stored(X) // X.shape[1]
-        most = min(largest, _LOOKED_UP, _TABLE_CELLS // terms.size, n_each)
+        terms = self._terms_of_one
+        cells_of_word = passes.n_stored(X) // X.shape[1]
+        most = min(largest, _LOOKED_UP, _TABLE_CELLS // terms.size, cells_of_word)
         if most > 1:
             alpha = self.alpha.T.copy()
             terms = np.concatenate([terms, np.empty((int(most) - 1, *alpha.shape))])
             for n in range(2, len(terms)):  # log r(a, n) - log r(a, n - 1) = log (a + n - 1)/n
                 np.add(terms[n - 1], np.log((alpha + (n - 1)) / n), out=terms[n])
-        log_mass, n_others = np.zeros((X.shape[0], len(self.alpha))), np.zeros(X.shape[0], np.int64)
-
+        log_mass = np.zeros((X.shape[0], len(self.alpha)))
+        n_others = np.zeros(X.shape[0], np.int64)
         X = passes.each_cell_once(X) if sparse.issparse(X) else X
 
         def add_terms(rows: slice) -> tuple[Array, Array]:

@@ -76,12 +76,16 @@ def sum_word_terms(  # pragma: no cover - compiled
     int64 (M,)
         Cells of the others.
     """
-    most, width, n_classes = len(terms) - 1, np.uint32(terms.shape[1]), terms.shape[2]
-    table = terms.reshape(-1, n_classes)
-    place, others, end = np.empty(len(counts) + 7, np.uint32), np.empty(len(counts), np.int64), 0
+    most, width = len(terms) - 1, np.uint32(terms.shape[1])
+    table = terms.reshape(-1, terms.shape[2])
+    place = np.empty(len(counts) + 7, np.uint32)
+    others = np.empty(len(counts), np.int64)
+    end = 0
     for i in range(len(sums)):
-        row, start, stop = sums[i], indptr[i], indptr[i + 1]
-        w, x, n_unequal = words[start:stop], counts[start:stop], 0
+        row = sums[i]
+        start, stop = indptr[i], indptr[i + 1]
+        w, x = words[start:stop], counts[start:stop]
+        n_unequal = 0
         for s in range(len(w)):  # without a branch: several at a time
             k = np.int32(x[s] if (x[s] >= 0) & (x[s] <= most) else 0.0)
             n_unequal += k != x[s]
